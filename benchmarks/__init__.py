@@ -1,0 +1,1 @@
+"""Speed of quantdeck's MCP servers next to other servers: `python -m benchmarks [NAME…] [--quick]`."""

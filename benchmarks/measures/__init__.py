@@ -1,0 +1,3 @@
+"""The measures, in the order they run. A new one is a module with `async def measure(quick: bool) -> Report`, named here."""
+
+NAMES = ("stdio", "http", "start")

@@ -1,0 +1,7 @@
+"""`python -m quantdeck` is `quantdeck`."""
+
+import sys
+
+from quantdeck.cli import main
+
+sys.exit(main())

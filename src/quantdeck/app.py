@@ -1,0 +1,268 @@
+"""The composition root: the only place that knows settings, sources and servers at once."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
+
+from quantdeck.connections.database import Database
+from quantdeck.core.cache import Flights
+from quantdeck.core.call import Call, Caller, Runtime, chain
+from quantdeck.core.clock import Clock
+from quantdeck.core.contract import Contract, Source
+from quantdeck.core.errors import NotConfigured, SourceError
+from quantdeck.core.server import Background, Server
+from quantdeck.core.wire import Answer, RpcFailure
+from quantdeck.settings import Settings
+from quantdeck.sources.coordination.embedded import Embedded
+
+__all__ = ["App", "Databases", "Health", "MisconfiguredError", "open_app", "running"]
+
+log = structlog.get_logger(__name__)
+
+
+class MisconfiguredError(ValueError):
+    """Settings that cannot be served. The sentence says what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """One source as it is now: `healthy`, `unhealthy` or `disabled`, and what to do about it."""
+
+    source: str
+    kind: str
+    status: str
+    advice: str = ""
+
+
+class Databases:
+    """The relational databases of a process: one server for everything, or a SQLite file per group."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._url = settings.database.get_secret_value()
+        self._open: dict[str, Database] = {}
+        self.kind = self._kind()
+
+    def of(self, group: str) -> Database:
+        """The database that holds this group of tables. Nothing is connected yet."""
+        place = "" if self._url else group
+        if place not in self._open:
+            self._open[place] = self._make(group)
+        return self._open[place]
+
+    async def migrate(self) -> list[str]:
+        """Bring every group up to date; what was applied."""
+        from quantdeck.migrations import migrate  # noqa: PLC0415 - no serving process needs it
+
+        if self._url:
+            return await migrate(self.of(""), GROUPS)
+        return [name for group in GROUPS[1:] for name in await migrate(self.of(group), (group,))]
+
+    async def close(self) -> None:
+        for database in self._open.values():
+            await database.close()
+
+    def _kind(self) -> str:
+        scheme = urlsplit(self._url).scheme if self._url else "sqlite"
+        if scheme not in _SCHEMES:
+            known = ", ".join(f"{name}://" for name in _SCHEMES)
+            raise MisconfiguredError(f"QUANTDECK_DATABASE begins with {scheme!r}; it may begin with {known}")
+        return _SCHEMES[scheme]
+
+    def _make(self, group: str) -> Database:
+        if self.kind == "postgresql":
+            from quantdeck.connections.postgresql import PostgreSQL  # noqa: PLC0415 - its driver is an extra
+
+            pool = self._settings.postgresql
+            return PostgreSQL(
+                self._url,
+                min_connections=pool.min_connections,
+                max_connections=pool.max_connections,
+                idle_s=pool.idle_s,
+                connect_s=pool.connect_s,
+                statement_cache_size=pool.statement_cache_size,
+            )
+        from quantdeck.connections.sqlite import SQLite  # noqa: PLC0415 - only where it is used
+
+        return SQLite(self.path(group), groups=GROUPS if self._url else ("journal", group))
+
+    def path(self, group: str) -> Path:
+        """The SQLite file of a group."""
+        return Path(urlsplit(self._url).path) if self._url else self._settings.home_path / f"{group}.db"
+
+    def require(self, group: str) -> None:
+        """Refuse to make up an empty world where nobody has said that there should be one."""
+        if self.kind == "sqlite" and not self.path(group).exists():
+            raise NotConfigured(
+                "No database connection is configured. Set QUANTDECK_DATABASE to a PostgreSQL or SQLite URL, "
+                "make an empty SQLite home with `quantdeck migrate`, or a demo world with `quantdeck demo`",
+                source=self.kind,
+                setting="QUANTDECK_DATABASE",
+            )
+
+
+_SCHEMES = {"sqlite": "sqlite", "postgresql": "postgresql", "postgres": "postgresql"}
+
+GROUPS = ("journal", "desk", "state")
+"""Every group of migrations there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    server: str
+    contract: Contract
+    run: Callable[[Call], Any]
+
+
+class App:
+    """A set of servers that can be called, by whatever transport."""
+
+    def __init__(self, servers: tuple[Server, ...], runtime: Runtime, settings: Settings, databases: Databases) -> None:
+        self.servers = servers
+        self.runtime = runtime
+        self.settings = settings
+        self.databases = databases
+        self.local = Caller("stdio", secret=_digest(settings.token.get_secret_value()))
+        self._offers: dict[int, _Offer] = {}
+        self._tools: dict[str, _Offer] = {}
+        for server in servers:
+            for contract in server.contracts:
+                self._offers[id(contract)] = _Offer(server.name, contract, chain(contract))
+            for tool in server.tools:
+                offer = self._offers[id(tool)]
+                self._tools |= {tool.name: offer, tool.listed: offer}
+
+    def tool(self, name: str) -> Contract | None:
+        """The tool of this name in either spelling."""
+        offer = self._tools.get(name)
+        return None if offer is None else offer.contract
+
+    def server_of(self, contract: Contract) -> str:
+        """The server that offers this."""
+        return self._offers[id(contract)].server
+
+    async def call(
+        self, contract: Contract, arguments: Mapping[str, Any], *, caller: Caller | None = None, **facts: Any
+    ) -> Answer | RpcFailure:
+        """Put one call through the pipeline. `facts` are what the transport knows of it."""
+        offer = self._offers[id(contract)]
+        facts["correlation_id"] = facts.get("correlation_id") or f"mcp_{secrets.token_hex(4)}"
+        call = Call(
+            contract=contract,
+            arguments=arguments,
+            runtime=self.runtime,
+            caller=caller or self.local,
+            server=offer.server,
+            **facts,
+        )
+        answer: Answer | RpcFailure = await offer.run(call)
+        return answer
+
+    async def health(self) -> list[Health]:
+        """Each source that these servers use, asked now."""
+        kinds = {kind for server in self.servers for c in server.contracts for kind in c.sources}
+        return [await self._health(kind) for kind in sorted(kinds, key=lambda kind: kind.__name__)]
+
+    async def _health(self, kind: type[Source]) -> Health:
+        name = kind.__name__.lower()
+        try:
+            await self.runtime.source(kind).ping()
+        except NotConfigured as error:
+            return Health(name, error.source, "disabled", error.message)
+        except SourceError as error:
+            return Health(name, error.source, "unhealthy", error.message)
+        return Health(name, self.runtime.source(kind).source, "healthy")
+
+
+def _digest(token: str) -> str | None:
+    return sha256(token.encode()).hexdigest() if token else None
+
+
+@asynccontextmanager
+async def open_app(settings: Settings, servers: tuple[Server, ...]) -> AsyncIterator[App]:
+    """An app that opens its sources when they are first asked, and closes them in the end."""
+    _check(settings)
+    databases = Databases(settings)
+    runtime = _runtime(settings, databases)
+    try:
+        yield App(servers, runtime, settings, databases)
+    finally:
+        await runtime.tasks.finish()
+        await databases.close()
+
+
+@asynccontextmanager
+async def running(app: App) -> AsyncIterator[None]:
+    """While this is entered, the servers' background tasks run. Only a serving process enters it."""
+    tasks = [
+        asyncio.get_running_loop().create_task(_kept_up(task, app.runtime))
+        for server in app.servers
+        for task in server.background
+    ]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _kept_up(task: Background, runtime: Runtime) -> None:
+    """Run a background task again when it fails, ever more slowly: its failure is not the server's."""
+    pause_s = 1.0
+    while True:
+        try:
+            await task(runtime)
+        except Exception:
+            log.exception("background_task_failed", task=getattr(task, "__name__", "?"), retry_s=pause_s)
+        else:
+            return
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 2, 60.0)
+
+
+def _check(settings: Settings) -> None:
+    if settings.is_demo and settings.database.get_secret_value():
+        raise MisconfiguredError(
+            f"{settings.home_path} is a demo world and QUANTDECK_DATABASE names a real database; "
+            "unset one of them, or point QUANTDECK_HOME elsewhere, so that nobody takes one for the other"
+        )
+
+
+def _runtime(settings: Settings, databases: Databases) -> Runtime:
+    opened: dict[type[Source], Any] = {}
+
+    def source(kind: type[Any]) -> Any:
+        if kind not in opened:
+            databases.require(kind.group)
+            opened[kind] = kind(databases.of(kind.group), source="demo" if settings.is_demo else "")
+        return opened[kind]
+
+    return Runtime(
+        clock=_clock(settings.clock),
+        coordination=Embedded(lambda: databases.of("state")),
+        source=source,
+        flights=Flights(settings.cache.max_entries, settings.cache.max_mb * 2**20),
+        options={"chart_errors": settings.chart_errors},
+        cache_ttl_s=settings.cache.ttl_s,
+        deadline_s=settings.deadline_s,
+        per_minute=settings.per_minute,
+        secrets={"portfolio": settings.portfolio_token.get_secret_value()},
+    )
+
+
+def _clock(text: str) -> Clock:
+    try:
+        return Clock.parse(text)
+    except ValueError as error:
+        raise MisconfiguredError(f"QUANTDECK_CLOCK is neither `wall` nor an instant: {error}") from error

@@ -1,0 +1,1 @@
+"""What a tool is. Knows no server, no driver and no MCP."""

@@ -1,0 +1,78 @@
+"""World time: the wall clock, or one instant at which the world stands still.
+
+Machine time (deadlines, TTLs, leases) never comes from here; see docs/adr/0003-two-times.md.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Self
+
+__all__ = ["Clock", "Now", "iso", "parse_instant"]
+
+
+class Now(datetime):
+    """The instant a call is answered as of. A tool asks for it by annotating a parameter with it.
+
+    `fixed` tells a source that the world stands in the past: a row that is updated in place and was
+    written after this instant must be refused, because what it said at the time is gone.
+    """
+
+    fixed: bool
+
+    @classmethod
+    def of(cls, instant: datetime, *, fixed: bool) -> Self:
+        """`instant`, in UTC, as the present."""
+        at = instant.astimezone(UTC)
+        present = cls(
+            at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond, tzinfo=UTC
+        )
+        present.fixed = fixed
+        return present
+
+    @classmethod
+    def from_call(cls, call: Any) -> Now:
+        """The one instant of this call: two reads in one call agree."""
+        return call.now  # type: ignore[no-any-return]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _rebuild, (datetime.isoformat(self), self.fixed)
+
+
+def _rebuild(text: str, fixed: bool) -> Now:  # noqa: FBT001 - called by pickle, positionally
+    return Now.of(datetime.fromisoformat(text), fixed=fixed)
+
+
+class Clock:
+    """Where `Now` comes from."""
+
+    def __init__(self, instant: datetime | None = None) -> None:
+        self.instant = None if instant is None else Now.of(instant, fixed=True)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the world stands still."""
+        return self.instant is not None
+
+    def now(self) -> Now:
+        """The present of the world."""
+        return self.instant or Now.of(datetime.now(UTC), fixed=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """`wall`, or an instant with its offset from UTC."""
+        return cls() if text == "wall" else cls(parse_instant(text))
+
+
+def parse_instant(text: str) -> datetime:
+    """An ISO-8601 instant. One without an offset is ambiguous and refused."""
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None:
+        msg = f"{text!r} has no offset from UTC; write it like 2026-01-15T09:30:00Z"
+        raise ValueError(msg)
+    return instant.astimezone(UTC)
+
+
+def iso(instant: datetime) -> str:
+    """ISO-8601 in UTC with a Z, fractions only where there are any."""
+    return instant.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"

@@ -1,0 +1,74 @@
+"""What a spec may decide. A dialect overrides as little of this as its spec demands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from quantdeck.core.errors import (
+    Busy,
+    Denied,
+    ErrorCode,
+    NotConfigured,
+    NotInPast,
+    SourceError,
+    ToolError,
+    Unreachable,
+)
+from quantdeck.core.wire import Answer, RpcFailure
+
+if TYPE_CHECKING:
+    from quantdeck.core.call import Call
+
+__all__ = ["Dialect"]
+
+
+class Dialect:
+    """Envelope, spelling and codes of one spec. This base class is the plainest there is."""
+
+    name: ClassVar[str]
+    invalid: ClassVar[ErrorCode]
+    """Arguments outside the published schema."""
+    timeout: ClassVar[ErrorCode]
+    unauthorized: ClassVar[ErrorCode]
+    internal: ClassVar[ErrorCode]
+    unavailable: ClassVar[ErrorCode]
+    """A source that does not answer."""
+    limited: ClassVar[ErrorCode | None] = None
+    conflict: ClassVar[ErrorCode | None] = None
+    output_violation: ClassVar[ErrorCode | None] = None
+    common: ClassVar[tuple[ErrorCode, ...]] = ()
+    """Codes that every tool of this spec may answer."""
+    numerals: ClassVar[bool] = False
+    """Whether "7" is accepted for 7."""
+
+    def spell(self, name: str) -> str:
+        """A Python parameter's name on the wire. A trailing underscore avoids a keyword."""
+        return name.rstrip("_")
+
+    def wrap(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """The output schema of the whole answer, given that of its data."""
+        return schema
+
+    def success(self, call: Call, data: Any) -> Answer:
+        """The answer that carries `data`."""
+        return Answer(data, meta=self.meta(call))
+
+    def failure(self, call: Call, error: ToolError) -> Answer | RpcFailure:
+        """The answer that says what went wrong."""
+        raise NotImplementedError
+
+    def translate(self, error: SourceError) -> ToolError:
+        """Which of this spec's codes a source's failure is. Our sentence goes with it."""
+        return ToolError(self.code_of(error), error.message, dict(error.details))
+
+    def code_of(self, error: SourceError) -> ErrorCode:
+        """The code alone, for a dialect that files some failures elsewhere."""
+        if isinstance(error, Denied):
+            return self.unauthorized
+        if isinstance(error, Unreachable | Busy | NotConfigured | NotInPast):
+            return self.unavailable
+        return self.unavailable
+
+    def meta(self, call: Call) -> dict[str, Any]:
+        """What goes beside the result in `_meta`."""
+        return {"quantdeck/source": call.source} if call.source else {}

@@ -1,0 +1,1 @@
+"""What each spec decides: envelope, spelling, codes, and how its tools are declared."""

@@ -1,0 +1,79 @@
+"""The dialect of the Pyth Pro spec: bare results; failures in two tiers.
+
+What better arguments would have prevented is a sentence the model reads; what is no proper request
+at all is a JSON-RPC error. The sentences are the spec's own, so an error's text is the sentence and
+nothing else; its kind stands in `_meta`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from quantdeck.core.contract import Contract, Handler, Policy, read
+from quantdeck.core.dialect import Dialect
+from quantdeck.core.errors import ErrorCode, ToolError
+from quantdeck.core.wire import Answer, RpcFailure
+
+__all__ = ["AUTH", "INVALID_INPUT", "NOT_FOUND", "UPSTREAM", "pyth"]
+
+# the spec names its kinds of error but gives them no codes: these are its kinds
+AUTH = ErrorCode("auth", "No token, or not a valid one", 401)
+NOT_FOUND = ErrorCode("not_found", "No such feed, or nothing at that time", 404)
+TIMEOUT = ErrorCode("timeout", "Pyth Pro API timed out", 504, retry=True)
+INVALID_INPUT = ErrorCode("invalid_input", "A value that is not acceptable", 400)
+UPSTREAM = ErrorCode("upstream", "Pyth Pro API failed", 502, retry=True)
+RATE_LIMITED = ErrorCode("rate_limited", "Too many calls on the trial token", 429, retry=True)
+INTERNAL = ErrorCode("internal", "Unexpected server error", 500)
+MALFORMED = ErrorCode("-32602", "Invalid params", 400)
+
+_TIMED_OUT = "Pyth Pro API timed out. Try again or reduce the number of feeds."
+
+
+class Pyth(Dialect):
+    """Sentences for models, JSON-RPC errors for malformed requests."""
+
+    name = "pyth"
+    invalid = MALFORMED
+    timeout = TIMEOUT
+    unauthorized = AUTH
+    internal = INTERNAL
+    unavailable = UPSTREAM
+    limited = RATE_LIMITED
+    common = (AUTH, NOT_FOUND, TIMEOUT, INVALID_INPUT, UPSTREAM, RATE_LIMITED, INTERNAL, MALFORMED)
+    numerals = True
+
+    def tool(
+        self,
+        *,
+        errors: tuple[ErrorCode, ...] = (),
+        deadline_s: float = 30.0,
+        cache_s: float | None = None,
+        per_minute: int | None = None,
+    ) -> Callable[[Handler], Contract]:
+        """Declare a tool. All of them ask a live service, and none changes anything."""
+        policy = Policy(
+            deadline_s=deadline_s,
+            cache_s=cache_s,
+            per_minute=per_minute,
+            open_world=True,
+            vary=("upstream",),
+        )
+        return lambda handler: read(handler, dialect=self, policy=policy, errors=errors)
+
+    def failure(self, call: Any, error: ToolError) -> Answer | RpcFailure:
+        code = error.code
+        if code is MALFORMED:
+            return RpcFailure(-32602, error.message, error.details or None, code.status, code.code)
+        sentence = _TIMED_OUT if code is TIMEOUT else error.message
+        return Answer(
+            {"error": {"type": code.code, "message": sentence, "details": error.details}},
+            is_error=True,
+            status=code.status,
+            code=code.code,
+            text=sentence,
+            meta={"quantdeck/error": {"type": code.code, **error.details}},
+        )
+
+
+pyth = Pyth()

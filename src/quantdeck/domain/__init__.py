@@ -1,0 +1,1 @@
+"""Pure arithmetic and facts. Imports nothing of ours above it and awaits nothing."""

@@ -1,0 +1,75 @@
+"""What the servers offer, as plain data: for the command line, the docs and the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from quantdeck.core.contract import Contract
+from quantdeck.core.server import Server
+
+__all__ = ["prompts", "resources", "tool", "tools"]
+
+
+def tools(servers: Iterable[Server]) -> list[dict[str, Any]]:
+    """Every tool with everything that is promised of it."""
+    return [tool(server.name, contract) for server in servers for contract in server.tools]
+
+
+def tool(server: str, contract: Contract) -> dict[str, Any]:
+    """One tool."""
+    policy = contract.policy
+    return {
+        "server": server,
+        "name": contract.name,
+        "title": contract.title,
+        "description": contract.description,
+        "inputSchema": contract.input_schema,
+        "outputSchema": contract.output_schema,
+        "annotations": contract.annotations,
+        "errors": [code.code for code in contract.errors],
+        "cache_ttl_s": policy.cache_s,
+        "timeout_ms": round(policy.deadline_s * 1000),
+        "rate_limit_per_min": policy.per_minute,
+        "p95_ms": policy.p95_ms,
+    }
+
+
+def resources(servers: Iterable[Server]) -> list[dict[str, Any]]:
+    """Every resource and template; a template's `uri` has variables in it."""
+    return [
+        {
+            "server": server.name,
+            "uri": uri,
+            "name": offer.read.name,
+            "description": offer.read.description,
+            "mimeType": offer.mime_type,
+            "cache_ttl_s": offer.read.policy.cache_s,
+        }
+        for server in servers
+        for uri, offer in (
+            *((offer.uri, offer) for offer in server.resources),
+            *((offer.uri_template, offer) for offer in server.templates),
+        )
+    ]
+
+
+def prompts(servers: Iterable[Server]) -> list[dict[str, Any]]:
+    """Every prompt with its arguments."""
+    return [
+        {
+            "server": server.name,
+            "name": prompt.render.name,
+            "description": prompt.render.description,
+            "arguments": [
+                {
+                    "name": parameter.wire,
+                    "description": prompt.render.input_schema["properties"][parameter.wire].get("description"),
+                    "required": parameter.required,
+                }
+                for parameter in prompt.render.parameters
+            ],
+        }
+        for server in servers
+        for prompt in server.prompts
+    ]

@@ -1,0 +1,27 @@
+"""The ten servers. A folder is a server and lists its tools; a file in it is a tool.
+
+By name and place, so that starting one imports one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from quantdeck.core.server import Server
+
+__all__ = ["NAMES", "load"]
+
+_PLACES = {
+    "strategy-mcp": "strategy_mcp",
+}
+
+NAMES = tuple(_PLACES)
+
+ON_REQUEST = frozenset({"chart-signals"})
+"""Servers that `all` leaves out over HTTP: their spec forbids exposure that nobody asked for."""
+
+
+def load(name: str) -> Server:
+    """The server of this name."""
+    server: Server = import_module(f"quantdeck.servers.{_PLACES[name]}").SERVER
+    return server

@@ -1,0 +1,115 @@
+"""Every setting, once: its name in the environment, the names others use for it, its default.
+
+Ours first, then theirs, then the default; empty means unset. A nested one is QUANTDECK_POSTGRESQL__CONNECT_S.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+__all__ = ["Cache", "Http", "PostgreSQL", "Settings"]
+
+
+def _also(*names: str) -> AliasChoices:
+    return AliasChoices(*names)
+
+
+def _listed(value: Any) -> Any:
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Names = Annotated[list[str], BeforeValidator(_listed)]
+
+
+class PostgreSQL(BaseModel):
+    """Its connection pool. The defaults are the first spec's."""
+
+    min_connections: int = Field(2, ge=0)
+    max_connections: int = Field(10, ge=1)
+    idle_s: float = Field(300, gt=0)
+    connect_s: float = Field(5, gt=0)
+    statement_cache_size: int = Field(100, ge=0, description="0 behind PgBouncer")
+
+
+class Cache(BaseModel):
+    """The answer cache of one process."""
+
+    max_entries: int = Field(4096, ge=1)
+    max_mb: int = Field(64, ge=1)
+    ttl_s: dict[str, float] = Field(default_factory=dict, description="by tool; 0 turns it off")
+
+
+class Http(BaseModel):
+    """The HTTP transport."""
+
+    host: str = "127.0.0.1"
+    port: int = 8003
+    max_body_mb: float = Field(4, gt=0)
+    hosts: Names = Field(default_factory=list, description="host names to answer to beside loopback")
+    origins: Names = Field(default_factory=list, description="origins of web pages that may call")
+    trusted_proxies: Names = Field(default_factory=list)
+    drain_s: float = Field(30, gt=0)
+
+
+class Settings(BaseSettings):
+    """What a process reads when it starts, and never again."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="QUANTDECK_",
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        extra="ignore",
+        populate_by_name=True,
+    )
+
+    home: Path = Field(Path("~/.quantdeck"), description="where data lives")
+    clock: str = Field("wall", description="wall, or the instant at which the world stands still")
+
+    database: SecretStr = Field(
+        SecretStr(""),
+        description="postgresql://… or sqlite:///file; default: SQLite files in the home",
+        validation_alias=_also("QUANTDECK_DATABASE", "DATABASE_URL"),
+    )
+    postgresql: PostgreSQL = PostgreSQL()
+
+    tokens: Path | None = Field(None, description="token file of the HTTP transport")
+    auth_token: SecretStr = Field(
+        SecretStr(""),
+        description="one bearer token for everything, in place of a token file",
+        validation_alias=_also("QUANTDECK_AUTH_TOKEN", "AUTH_TOKEN"),
+    )
+    token: SecretStr = Field(SecretStr(""), description="what a stdio process presents")
+    portfolio_token: SecretStr = Field(
+        SecretStr(""), description="what a caller of portfolio-mcp must present"
+    )
+
+    chart_errors: Literal["rpc", "result", "strict"] = "rpc"
+    dotted_names: bool = Field(False, description="list catalog tools with dots in their names")
+    cache: Cache = Cache()
+    deadline_s: dict[str, float] = Field(default_factory=dict, description="by tool")
+    per_minute: dict[str, int] = Field(default_factory=dict, description="by tool")
+
+    http: Http = Http()
+    port: int | None = Field(
+        None, validation_alias=_also("QUANTDECK_PORT", "MCP_SERVER_PORT"), description="of HTTP"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_file: Path | None = Field(None, description="default: stderr")
+
+    @property
+    def home_path(self) -> Path:
+        """The home, absolute."""
+        return self.home.expanduser().absolute()
+
+    @property
+    def demo_mark(self) -> Path:
+        """The file that makes a home a demo world."""
+        return self.home_path / "demo.json"
+
+    @property
+    def is_demo(self) -> bool:
+        return self.demo_mark.is_file()

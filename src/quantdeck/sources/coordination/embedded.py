@@ -1,0 +1,142 @@
+"""Coordination without a server: limits in memory, idempotency keys in a SQLite file of the home.
+
+Enough for one process per server, and for several that share a home as far as keys go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+from quantdeck.connections.database import Database, Row
+from quantdeck.core.errors import Busy, Denied, NotConfigured, ToolError
+from quantdeck.core.journal import Conflict, Recorded, Slot, Unknown
+from quantdeck.core.limits import WINDOW_S, Grant
+
+__all__ = ["Embedded", "LeaseJournal", "SlidingWindows"]
+
+KEEP = timedelta(hours=24)
+SWEPT_AT_ONCE = 256
+
+
+class SlidingWindows:
+    """The calls of the last minute, by client and tool. Forgets the longest silent beyond a bound."""
+
+    def __init__(self, *, max_clients: int = 10_000, clock: Callable[[], float] = time.monotonic) -> None:
+        self._windows: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
+        self._max = max_clients
+        self._clock = clock
+
+    def take(self, client: str, tool: str, per_minute: int) -> Grant:
+        """Count one call, if there is room for it; a refused call costs nothing."""
+        now = self._clock()
+        window = self._windows.setdefault((client, tool), deque())
+        self._windows.move_to_end((client, tool))
+        while window and window[0] <= now - WINDOW_S:
+            window.popleft()
+        granted = len(window) < per_minute
+        if granted:
+            window.append(now)
+        while len(self._windows) > self._max:
+            self._windows.popitem(last=False)
+        reset_s = window[0] + WINDOW_S - now if window else WINDOW_S
+        return Grant(granted, per_minute, max(0, per_minute - len(window)), reset_s)
+
+
+_INSERT = """
+    INSERT INTO idempotency_claims (scope, key, fingerprint, lease_until, created_at)
+    VALUES (:scope, :key, :fingerprint, :lease_until, :now)
+"""
+_FIND = """
+    SELECT fingerprint, answer, lease_until FROM idempotency_claims
+    WHERE scope = :scope AND key = :key AND created_at > :expired
+"""
+_DONE = "UPDATE idempotency_claims SET answer = :answer WHERE scope = :scope AND key = :key"
+_LOST = "UPDATE idempotency_claims SET lease_until = :now WHERE scope = :scope AND key = :key"
+_FREE = "DELETE FROM idempotency_claims WHERE scope = :scope AND key = :key"
+_SWEEP = """
+    DELETE FROM idempotency_claims WHERE (scope, key) IN (
+        SELECT scope, key FROM idempotency_claims WHERE created_at <= :expired LIMIT :most
+    )
+"""
+
+
+class LeaseJournal:
+    """For effects that go where no transaction of ours reaches.
+
+    claimed (lease) -> answered. A lease that ran out without an answer is *unknown*, not free: its
+    holder may have died between the effect and the record of it.
+    """
+
+    def __init__(self, database: Callable[[], Database], *, lease_s: float = 120.0) -> None:
+        self._database = database
+        self._lease = timedelta(seconds=lease_s)
+
+    async def run(self, slot: Slot, effect: Callable[[], Awaitable[bytes]]) -> Recorded:
+        """See `Journal`."""
+        pause_s = 0.005
+        while (found := await self._claim(slot)) is not None:
+            if found["answer"] is not None:
+                return Recorded(bytes(found["answer"]), replayed=True)
+            await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
+            pause_s = min(pause_s * 2, 0.25)
+        return Recorded(await self._answered(slot, effect), replayed=False)
+
+    async def _claim(self, slot: Slot) -> Row | None:
+        """None where the slot is ours now, else what another has there."""
+        now = datetime.now(UTC)
+        at = {"scope": slot.scope, "key": slot.key}
+        database = self._database()
+        async with database.transaction():
+            found = await database.row(_FIND, **at, expired=now - KEEP)
+            if found is None:
+                await database.execute(_SWEEP, expired=now - KEEP, most=SWEPT_AT_ONCE)
+                await database.execute(_FREE, **at)
+                await database.execute(
+                    _INSERT, **at, fingerprint=slot.fingerprint, lease_until=now + self._lease, now=now
+                )
+                return None
+        if found["fingerprint"] != slot.fingerprint:
+            raise Conflict(slot)
+        if found["answer"] is None and found["lease_until"] <= now:
+            raise Unknown(slot)
+        return found
+
+    async def _answered(self, slot: Slot, effect: Callable[[], Awaitable[bytes]]) -> bytes:
+        at = {"scope": slot.scope, "key": slot.key}
+        database = self._database()
+        try:
+            answer = await effect()
+        except (ToolError, Busy, Denied, NotConfigured):
+            await database.execute(_FREE, **at)  # these say that nothing was done
+            raise
+        except BaseException:
+            await database.execute(_LOST, **at, now=datetime.now(UTC))
+            raise
+        await database.execute(_DONE, **at, answer=answer)
+        return answer
+
+
+class Embedded:
+    """See the port."""
+
+    shared = False
+
+    def __init__(self, state: Callable[[], Database], windows: SlidingWindows | None = None) -> None:
+        self.journal = LeaseJournal(state)
+        self._windows = windows or SlidingWindows()
+
+    async def take(self, client: str, tool: str, per_minute: int) -> Grant:
+        return self._windows.take(client, tool, per_minute)
+
+    async def get(self, key: str) -> tuple[bytes, float] | None:
+        """Nothing: the in-process cache has asked itself already."""
+        del key
+        return None
+
+    async def put(self, key: str, value: bytes, ttl_s: float) -> None:
+        """Nothing, likewise."""

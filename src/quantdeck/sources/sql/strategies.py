@@ -1,0 +1,211 @@
+"""Strategies that may be traded, how they did, and what they last signalled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from quantdeck.connections.database import Database, Row
+from quantdeck.core.clock import Now
+from quantdeck.core.contract import Source
+from quantdeck.core.errors import NotInPast
+from quantdeck.domain.consensus import Action
+
+__all__ = ["Metric", "RankedStrategy", "Signal", "Strategies", "Strategy"]
+
+Metric = Literal["sharpe", "accuracy", "return"]
+
+_EARNED = """
+    COALESCE(i.forward_sharpe, i.backtest_sharpe) AS sharpe,
+    COALESCE(i.forward_accuracy, i.backtest_accuracy) AS accuracy,
+    COALESCE(i.forward_return, i.backtest_return) AS earned
+"""
+
+# Eligible: validated or deployed, of an active spec, for the symbol, and known as of the instant.
+_ELIGIBLE = """
+    FROM strategy_implementations i JOIN strategy_specs s ON s.spec_id = i.spec_id
+    WHERE i.symbol = :symbol AND i.status IN ('VALIDATED', 'DEPLOYED') AND s.is_active
+      AND i.created_at <= :as_of AND s.created_at <= :as_of
+"""
+
+_ORDER: dict[Metric, str] = {"sharpe": "sharpe", "accuracy": "accuracy", "return": "earned"}
+
+_RANKED = f"""
+    SELECT e.*, COALESCE(e.forward_trades, NULLIF(n.signals, 0), e.backtest_trades, 0) AS signals_count
+    FROM (
+        SELECT i.impl_id, s.name, i.forward_trades, i.backtest_trades, {_EARNED} {_ELIGIBLE}
+    ) e
+    LEFT JOIN (
+        SELECT impl_id, count(*) AS signals FROM implementation_signals
+        WHERE symbol = :symbol AND created_at <= :as_of GROUP BY impl_id
+    ) n ON n.impl_id = e.impl_id
+    ORDER BY {{metric}} DESC NULLS LAST, signals_count DESC, e.impl_id
+    LIMIT :limit OFFSET :offset
+"""  # noqa: S608 - put together from the literals of this module
+
+_COUNTED = f"""
+    SELECT count(*) AS total, max(i.updated_at) AS "implementations [TIMESTAMP]",
+           max(s.updated_at) AS "specs [TIMESTAMP]" {_ELIGIBLE}
+"""  # noqa: S608 - likewise
+
+_FOUND = """
+    SELECT i.impl_id, i.symbol, i.parameters, i.updated_at FROM strategy_implementations i
+    WHERE i.impl_id = :strategy_id AND i.created_at <= :as_of
+"""
+
+_LATEST = """
+    SELECT action, strength, signal_timestamp FROM implementation_signals
+    WHERE impl_id = :strategy_id AND symbol = :symbol AND created_at <= :as_of
+      AND signal_timestamp <= :as_of
+    ORDER BY signal_timestamp DESC, signal_id LIMIT 1
+"""
+
+_VOTES = f"""
+    SELECT e.impl_id, l.action, l.strength, l.signal_timestamp
+    FROM (SELECT i.impl_id {_ELIGIBLE}) e
+    LEFT JOIN (
+        SELECT impl_id, action, strength, signal_timestamp,
+               row_number() OVER (
+                   PARTITION BY impl_id ORDER BY signal_timestamp DESC, signal_id
+               ) AS newest
+        FROM implementation_signals
+        WHERE symbol = :symbol AND created_at <= :as_of AND signal_timestamp <= :as_of
+          AND signal_timestamp >= :since
+    ) l ON l.impl_id = e.impl_id AND l.newest = 1
+    ORDER BY e.impl_id
+"""  # noqa: S608 - likewise
+
+# Closing a long sells it, closing a short buys it back.
+_ACTIONS: dict[str, Action] = {
+    "BUY": "BUY",
+    "SELL": "SELL",
+    "HOLD": "HOLD",
+    "CLOSE_LONG": "SELL",
+    "CLOSE_SHORT": "BUY",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RankedStrategy:
+    """A strategy with what it is ranked by. A figure nobody computed is None."""
+
+    strategy_id: str
+    name: str
+    sharpe: float | None
+    accuracy: float | None
+    earned: float | None
+    signals_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """One implementation, by its id."""
+
+    strategy_id: str
+    symbol: str
+    parameters: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """What a strategy said, in the three words there are, and when."""
+
+    strategy_id: str
+    action: Action
+    strength: float
+    triggered_at: datetime
+
+
+class Strategies(Source):
+    """Read only. Every read is as of an instant: what became known later is not in the answer."""
+
+    group = "desk"
+
+    def __init__(self, database: Database, source: str = "") -> None:
+        self._database = database
+        self.source = source or database.source
+
+    async def ranked(
+        self, symbol: str, *, by: Metric, offset: int, limit: int, as_of: Now
+    ) -> tuple[list[RankedStrategy], int]:
+        """The best eligible strategies of a symbol, best first, and how many there are in all.
+
+        What was not measured comes last; ties go to more signals, then to the id.
+        """
+        async with self._database.snapshot():
+            total = await self._count(symbol, as_of)
+            rows = await self._database.rows(
+                _RANKED.format(metric=_ORDER[by]),
+                symbol=symbol, as_of=as_of, limit=limit, offset=offset,
+            )  # fmt: skip
+        return [_ranked(row) for row in rows], total
+
+    async def find(self, strategy_id: str, *, as_of: Now) -> Strategy | None:
+        """The implementation with this id; an id that is no UUID is nobody's."""
+        canonical = _uuid(strategy_id)
+        if canonical is None:
+            return None
+        row = await self._database.row(_FOUND, strategy_id=canonical, as_of=as_of)
+        if row is None:
+            return None
+        self._known(row["updated_at"], as_of, f"Strategy {canonical}")
+        return Strategy(str(row["impl_id"]), row["symbol"], row["parameters"])
+
+    async def latest_signal(self, strategy_id: str, symbol: str, *, as_of: Now) -> Signal | None:
+        """The newest signal known as of the instant, however old."""
+        row = await self._database.row(
+            _LATEST, strategy_id=strategy_id, symbol=symbol, as_of=as_of
+        )
+        return None if row is None else _signal(strategy_id, row)
+
+    async def votes(
+        self, symbol: str, *, since: datetime, as_of: Now
+    ) -> list[tuple[str, Signal | None]]:
+        """Each eligible strategy with its newest signal since then, or None."""
+        async with self._database.snapshot():
+            await self._count(symbol, as_of)
+            rows = await self._database.rows(_VOTES, symbol=symbol, as_of=as_of, since=since)
+        return [
+            (str(row["impl_id"]), _signal(str(row["impl_id"]), row) if row["action"] else None)
+            for row in rows
+        ]
+
+    async def _count(self, symbol: str, as_of: Now) -> int:
+        row = await self._database.row(_COUNTED, symbol=symbol, as_of=as_of)
+        if row is None:
+            return 0
+        for changed in (row["implementations"], row["specs"]):
+            self._known(changed, as_of, f"The ranking of {symbol}")
+        return int(row["total"])
+
+    def _known(self, changed_at: datetime | None, as_of: Now, what: str) -> None:
+        """Rows here are updated in place: after the fixed instant, what they said then is gone."""
+        if as_of.fixed and changed_at is not None and changed_at > as_of:
+            raise NotInPast(
+                f"{what} was changed at {changed_at.isoformat()}, after the fixed clock; "
+                "its earlier state is not found in this database",
+                source=self.source,
+                changed_at=changed_at,
+                clock=as_of,
+            )
+
+
+def _uuid(text: str) -> str | None:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return None
+
+
+def _ranked(row: Row) -> RankedStrategy:
+    return RankedStrategy(
+        str(row["impl_id"]), row["name"], row["sharpe"], row["accuracy"], row["earned"],
+        int(row["signals_count"]),
+    )  # fmt: skip
+
+
+def _signal(strategy_id: str, row: Row) -> Signal:
+    strength = 0.0 if row["strength"] is None else float(row["strength"])
+    return Signal(strategy_id, _ACTIONS[row["action"]], strength, row["signal_timestamp"])

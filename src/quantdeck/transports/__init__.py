@@ -1,0 +1,1 @@
+"""How calls reach the pipeline: stdio, HTTP and REST, and nothing but carrying."""

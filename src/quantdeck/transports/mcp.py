@@ -1,0 +1,313 @@
+"""Our servers as the SDK's low-level `Server`, for both protocol eras. No logic: it carries.
+
+`tools/call` is answered in the SDK's middleware with a finished result; see `sdk_seams` for why.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+import mcp_types as t
+import orjson
+from mcp.server.caching import CacheHint
+from mcp.server.lowlevel import NotificationOptions
+from mcp.server.lowlevel import Server as SdkServer
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.shared.exceptions import MCPError
+from mcp.shared.uri_template import UriTemplate
+
+from quantdeck import __version__
+from quantdeck.app import App
+from quantdeck.core.call import Caller, Progress
+from quantdeck.core.contract import Contract
+from quantdeck.core.server import Complete, Server, merged
+from quantdeck.core.wire import Answer, RpcFailure
+from quantdeck.transports.sdk_seams import accepts_calls, connection_of, is_modern, no_tracing
+
+__all__ = ["CALLER_KEY", "Watchers", "mcp_server"]
+
+CALLER_KEY = "quantdeck.caller"
+"""Where the HTTP transport leaves the caller in the request's scope."""
+
+LIST_TTL_MS = 60_000
+_RESOURCE_NOT_FOUND = {False: -32002, True: t.INVALID_PARAMS}
+_METHODS_LISTED = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
+
+
+class Watchers:
+    """Who wants to hear of changed resources: one bus for a process, whatever the era or endpoint."""
+
+    def __init__(self) -> None:
+        self.bus = InMemorySubscriptionBus()
+        self.listen = ListenHandler(self.bus)
+        # weakly: a connection that is gone must not be kept, and swallows what it is sent
+        self._legacy: dict[str, weakref.WeakSet[Any]] = {}
+
+    async def subscribe(self, ctx: Any, params: t.SubscribeRequestParams) -> t.EmptyResult:
+        self._legacy.setdefault(str(params.uri), weakref.WeakSet()).add(connection_of(ctx))
+        return t.EmptyResult()
+
+    async def unsubscribe(self, ctx: Any, params: t.UnsubscribeRequestParams) -> t.EmptyResult:
+        self._legacy.get(str(params.uri), weakref.WeakSet()).discard(connection_of(ctx))
+        return t.EmptyResult()
+
+    async def changed(self, uri: str) -> None:
+        """Tell everyone who asked."""
+        await self.bus.publish(ResourceUpdated(uri=uri))
+        for connection in tuple(self._legacy.get(uri, ())):
+            await connection.send_resource_updated(uri)
+
+    def close(self) -> None:
+        """End the open streams decently, so that a shutdown need not wait for them."""
+        self.listen.close()
+
+
+class _Sdk(SdkServer[Any]):
+    """Says `listChanged` over HTTP sessions too, where the SDK would not."""
+
+    def create_initialization_options(self, *args: Any, **kwargs: Any) -> Any:
+        return super().create_initialization_options(*(args or (NotificationOptions(True, True, True),)), **kwargs)
+
+
+def mcp_server(
+    app: App, servers: tuple[Server, ...], watchers: Watchers, *, raw: bool = False, dotted: bool = False
+) -> SdkServer[Any]:
+    """One endpoint that offers `servers`.
+
+    `raw` where the transport encodes with orjson and takes encoded JSON as it is.
+    """
+    return _Endpoint(app, merged(servers), watchers, raw=raw, dotted=dotted).sdk
+
+
+class _Endpoint:
+    def __init__(self, app: App, server: Server, watchers: Watchers, *, raw: bool, dotted: bool) -> None:
+        self.app = app
+        self.server = server
+        self.raw = raw
+        self.process_id = uuid4().hex
+        self.tools = [(contract, _listed(contract, dotted=dotted)) for contract in server.tools]
+        self.by_name = {name: c for c in server.tools for name in (c.name, c.listed)}
+        self.templates = [(UriTemplate.parse(offer.uri_template), offer) for offer in server.templates]
+        self.sdk = self._sdk(watchers)
+
+    def _sdk(self, watchers: Watchers) -> SdkServer[Any]:
+        offers: dict[str, Any] = {}
+        if self.server.resources or self.server.templates:
+            offers |= {
+                "on_list_resources": self.list_resources,
+                "on_list_resource_templates": self.list_templates,
+                "on_read_resource": self.read_resource,
+                "on_subscribe_resource": watchers.subscribe,
+                "on_unsubscribe_resource": watchers.unsubscribe,
+                "on_subscriptions_listen": watchers.listen,
+            }
+        if self.server.prompts:
+            offers |= {"on_list_prompts": self.list_prompts, "on_get_prompt": self.get_prompt}
+        if any(offer.complete for offer in (*self.server.prompts, *self.server.templates)):
+            offers["on_completion"] = self.complete
+        schemas = {name: contract.input_schema for name, contract in self.by_name.items()}
+        sdk = _Sdk(
+            self.server.name,
+            version=__version__,
+            instructions=self.server.instructions or None,
+            on_list_tools=self.list_tools,
+            on_call_tool=self.call_tool,
+            get_tool_input_schema=schemas.get,
+            cache_hints={method: CacheHint(ttl_ms=LIST_TTL_MS, scope="private") for method in _METHODS_LISTED},
+            **offers,
+        )
+        no_tracing(sdk)
+        sdk.middleware.append(self.fast_path)
+        return sdk
+
+    # tools
+
+    async def list_tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
+        del params
+        caller = self._caller(ctx)
+        return t.ListToolsResult(tools=[tool for c, tool in self.tools if caller.sees(self.app.server_of(c))])
+
+    async def fast_path(self, ctx: Any, call_next: Any) -> Any:
+        """Answer `tools/call` with a finished result; everything else goes its usual way."""
+        if ctx.method != "tools/call" or not accepts_calls(ctx) or not _well_formed(ctx.params):
+            return await call_next(ctx)
+        return await self._called(ctx, ctx.params["name"], ctx.params.get("arguments") or {})
+
+    async def call_tool(self, ctx: Any, params: t.CallToolRequestParams) -> Any:
+        """What the fast path would not take, the SDK has refused already; this is for its tests' sake."""
+        return await self._called(ctx, params.name, params.arguments or {})
+
+    async def _called(self, ctx: Any, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        contract = self.by_name.get(name)
+        if contract is None:
+            raise MCPError(t.INVALID_PARAMS, f"Unknown tool: {name[:100]}; tools/list names those there are")
+        outcome = await self._run(ctx, contract, arguments)
+        if isinstance(outcome, RpcFailure):
+            raise MCPError(outcome.number, outcome.message, outcome.data)
+        return self._result(ctx, outcome)
+
+    def _result(self, ctx: Any, answer: Answer) -> dict[str, Any]:
+        encoded = answer.encoded
+        text = answer.text or encoded.decode()
+        result: dict[str, Any] = {"content": answer.blocks or [{"type": "text", "text": text}]}
+        if answer.is_error:
+            result["isError"] = True
+        elif answer.blocks is None:
+            result["structuredContent"] = orjson.Fragment(encoded) if self.raw else orjson.loads(encoded)
+        meta = dict(answer.meta)
+        if is_modern(ctx):
+            result["resultType"] = "complete"
+            meta[t.SERVER_INFO_META_KEY] = self.sdk.server_info_stamp
+        if meta:
+            result["_meta"] = meta
+        return result
+
+    async def _run(self, ctx: Any, contract: Contract, arguments: Mapping[str, Any]) -> Answer | RpcFailure:
+        meta = (ctx.params or {}).get("_meta") or {}
+        request = ctx.request
+        progress = Progress(ctx.session.report_progress) if "progressToken" in meta else Progress()
+        headers = request.headers if request is not None else {}
+        return await self.app.call(
+            contract,
+            arguments,
+            caller=self._caller(ctx),
+            transport="stdio" if request is None else "http",
+            method=ctx.method,
+            modern=is_modern(ctx),
+            progress=progress,
+            session_id=headers.get("mcp-session-id") or self.process_id,
+            correlation_id=headers.get("x-correlation-id") or meta.get("quantdeck/corr_id"),
+            idempotency_key=headers.get("idempotency-key") or meta.get("quantdeck/idempotency_key"),
+            user_agent=headers.get("user-agent"),
+            peer=request.client.host if request is not None and request.client else None,
+            request_bytes=len(orjson.dumps(arguments)) if arguments else 2,
+            session=ctx.session,
+        )
+
+    def _caller(self, ctx: Any) -> Caller:
+        request = ctx.request
+        caller: Caller | None = None if request is None else request.scope.get(CALLER_KEY)
+        return caller or self.app.local
+
+    # resources
+
+    async def list_resources(self, ctx: Any, params: Any) -> t.ListResourcesResult:
+        del ctx, params
+        found = [
+            t.Resource(
+                uri=offer.uri, name=offer.read.name, description=offer.read.description, mime_type=offer.mime_type
+            )
+            for offer in self.server.resources
+        ]
+        return t.ListResourcesResult(resources=found)
+
+    async def list_templates(self, ctx: Any, params: Any) -> t.ListResourceTemplatesResult:
+        del ctx, params
+        found = [
+            t.ResourceTemplate(
+                uri_template=offer.uri_template,
+                name=offer.read.name,
+                description=offer.read.description,
+                mime_type=offer.mime_type,
+            )
+            for offer in self.server.templates
+        ]
+        return t.ListResourceTemplatesResult(resource_templates=found)
+
+    async def read_resource(self, ctx: Any, params: t.ReadResourceRequestParams) -> t.ReadResourceResult:
+        uri = str(params.uri)
+        for offer in self.server.resources:
+            if offer.uri == uri:
+                text = await self._text(ctx, offer.read, {})
+                return t.ReadResourceResult(contents=[_contents(uri, text, offer.mime_type, binary=offer.binary)])
+        for pattern, template in self.templates:
+            if (arguments := pattern.match(uri)) is not None:
+                text = await self._text(ctx, template.read, arguments)
+                return t.ReadResourceResult(contents=[_contents(uri, text, template.mime_type, binary=False)])
+        raise MCPError(_RESOURCE_NOT_FOUND[is_modern(ctx)], f"Resource not found: {uri[:200]}", {"uri": uri})
+
+    async def _text(self, ctx: Any, contract: Contract, arguments: Mapping[str, Any]) -> str:
+        outcome = await self._run(ctx, contract, arguments)
+        data = _data(outcome)
+        return data if isinstance(data, str) else orjson.dumps(data).decode()
+
+    # prompts and completion
+
+    async def list_prompts(self, ctx: Any, params: Any) -> t.ListPromptsResult:
+        del ctx, params
+        return t.ListPromptsResult(prompts=[_prompt(offer.render) for offer in self.server.prompts])
+
+    async def get_prompt(self, ctx: Any, params: t.GetPromptRequestParams) -> t.GetPromptResult:
+        found = [offer.render for offer in self.server.prompts if offer.render.name == params.name]
+        if not found:
+            raise MCPError(t.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
+        data = _data(await self._run(ctx, found[0], params.arguments or {}))
+        messages = [{"role": "user", "content": {"type": "text", "text": data}}] if isinstance(data, str) else data
+        return t.GetPromptResult.model_validate({"description": found[0].description, "messages": messages})
+
+    async def complete(self, ctx: Any, params: t.CompleteRequestParams) -> t.CompleteResult:
+        del ctx
+        complete = self._completer(params.ref).get(params.argument.name)
+        values = await complete(params.argument.value) if complete else []
+        shown = values[:100]  # the protocol's limit
+        return t.CompleteResult(
+            completion=t.Completion(values=shown, total=len(values), has_more=len(values) > len(shown))
+        )
+
+    def _completer(self, ref: Any) -> Mapping[str, Complete]:
+        if isinstance(ref, t.PromptReference):
+            return next((o.complete for o in self.server.prompts if o.render.name == ref.name), {})
+        return next((o.complete for o in self.server.templates if o.uri_template == str(ref.uri)), {})
+
+
+def _well_formed(params: Any) -> bool:
+    """What the SDK would let pass as well; the rest it refuses in its own words."""
+    return (
+        isinstance(params, Mapping)
+        and isinstance(params.get("name"), str)
+        and isinstance(params.get("arguments", {}), Mapping | None)
+        and isinstance(params.get("_meta", {}), Mapping | None)
+        and "inputResponses" not in params
+    )
+
+
+def _listed(contract: Contract, *, dotted: bool) -> t.Tool:
+    return t.Tool(
+        name=contract.name if dotted else contract.listed,
+        title=contract.title,
+        description=contract.description,
+        input_schema=contract.input_schema,
+        output_schema=contract.output_schema,
+        annotations=t.ToolAnnotations.model_validate(contract.annotations),
+        _meta={"quantdeck/name": contract.name} if contract.name != contract.listed else None,
+    )
+
+
+def _contents(uri: str, text: str, mime_type: str, *, binary: bool) -> Any:
+    if binary:
+        return t.BlobResourceContents(uri=uri, mime_type=mime_type, blob=text)
+    return t.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
+
+
+def _data(outcome: Answer | RpcFailure) -> Any:
+    if isinstance(outcome, RpcFailure):
+        raise MCPError(outcome.number, outcome.message, outcome.data)
+    if outcome.is_error:
+        raise MCPError(t.INTERNAL_ERROR, outcome.text or outcome.encoded.decode())
+    return orjson.loads(outcome.encoded)
+
+
+def _prompt(contract: Contract) -> t.Prompt:
+    properties = contract.input_schema["properties"]
+    arguments = [
+        t.PromptArgument(
+            name=parameter.wire,
+            description=properties[parameter.wire].get("description"),
+            required=parameter.required,
+        )
+        for parameter in contract.parameters
+    ]
+    return t.Prompt(name=contract.name, title=contract.title, description=contract.description, arguments=arguments)
