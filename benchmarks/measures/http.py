@@ -46,7 +46,7 @@ async def opened(peer: Peer) -> AsyncIterator[Mapping[str, Subject]]:
 
 
 async def measure(quick: bool) -> Report:
-    found = await compare(opened, Pace(2, 0.06, 0.03, 20) if quick else Pace(10, 0.2, 0.8, 25))
+    found = await compare(opened, Pace(2, 0.06, 0.03, 20) if quick else Pace(8, 0.2, 0.6, 25))
     cells = {case: found.cells(case) for case in CASES}
     return Report(
         "http",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -12,26 +13,22 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import structlog
-
+from quantdeck import logs
 from quantdeck.connections.database import Database
 from quantdeck.core.cache import Flights
 from quantdeck.core.call import Call, Caller, Runtime, chain
 from quantdeck.core.clock import Clock
 from quantdeck.core.contract import Contract, Source
 from quantdeck.core.errors import NotConfigured, SourceError
+from quantdeck.core.observe import Observer
 from quantdeck.core.server import Background, Server
 from quantdeck.core.wire import Answer, RpcFailure
-from quantdeck.settings import Settings
+from quantdeck.settings import MisconfiguredError, Settings
 from quantdeck.sources.coordination.embedded import Embedded
 
-__all__ = ["App", "Databases", "Health", "MisconfiguredError", "open_app", "running"]
+__all__ = ["App", "Databases", "Health", "open_app", "running"]
 
-log = structlog.get_logger(__name__)
-
-
-class MisconfiguredError(ValueError):
-    """Settings that cannot be served. The sentence says what to change."""
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +83,8 @@ class Databases:
             pool = self._settings.postgresql
             return PostgreSQL(
                 self._url,
-                min_connections=pool.min_connections,
-                max_connections=pool.max_connections,
+                min_size=pool.min_connections,
+                max_size=pool.max_connections,
                 idle_s=pool.idle_s,
                 connect_s=pool.connect_s,
                 statement_cache_size=pool.statement_cache_size,
@@ -204,11 +201,11 @@ async def open_app(settings: Settings, servers: tuple[Server, ...]) -> AsyncIter
 @asynccontextmanager
 async def running(app: App) -> AsyncIterator[None]:
     """While this is entered, the servers' background tasks run. Only a serving process enters it."""
-    tasks = [
-        asyncio.get_running_loop().create_task(_kept_up(task, app.runtime))
-        for server in app.servers
-        for task in server.background
-    ]
+    work = [task for server in app.servers for task in server.background]
+    if app.settings.is_demo:
+        work.append(_demo)
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(_kept_up(task, app)) for task in work]
     try:
         yield
     finally:
@@ -217,14 +214,20 @@ async def running(app: App) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _kept_up(task: Background, runtime: Runtime) -> None:
+async def _demo(app: Any) -> None:
+    from quantdeck.demo import keep_current  # noqa: PLC0415 - only a demo home has it
+
+    await keep_current(app.settings)
+
+
+async def _kept_up(task: Background, app: App) -> None:
     """Run a background task again when it fails, ever more slowly: its failure is not the server's."""
     pause_s = 1.0
     while True:
         try:
-            await task(runtime)
+            await task(app)
         except Exception:
-            log.exception("background_task_failed", task=getattr(task, "__name__", "?"), retry_s=pause_s)
+            log.exception("background_task_failed", extra={"fields": {"task": task.__name__, "retry_s": pause_s}})
         else:
             return
         await asyncio.sleep(pause_s)
@@ -250,6 +253,7 @@ def _runtime(settings: Settings, databases: Databases) -> Runtime:
 
     return Runtime(
         clock=_clock(settings.clock),
+        observer=Observer(emit=logs.emit),
         coordination=Embedded(lambda: databases.of("state")),
         source=source,
         flights=Flights(settings.cache.max_entries, settings.cache.max_mb * 2**20),

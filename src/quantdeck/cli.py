@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     from pydantic import ValidationError  # noqa: PLC0415 - --help needs none of this
 
-    from quantdeck.app import MisconfiguredError  # noqa: PLC0415
+    from quantdeck.settings import MisconfiguredError  # noqa: PLC0415
 
     try:
         return int(arguments.run(arguments) or 0)
@@ -79,6 +79,9 @@ def _add_serve(command: argparse.ArgumentParser) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
+    from quantdeck.transports.sdk_import import lean  # noqa: PLC0415 - before anything that imports the SDK
+
+    lean(http=arguments.http)
     servers, settings = _servers(arguments.names, over_http=arguments.http), _settings()
     if arguments.http:
         from quantdeck.transports.http import serve_http  # noqa: PLC0415 - stdio does without
@@ -251,7 +254,7 @@ def _add_doctor(command: argparse.ArgumentParser) -> None:
 def _settings() -> Settings:
     from quantdeck.settings import Settings  # noqa: PLC0415
 
-    return Settings()
+    return Settings.read()
 
 
 def _servers(names: Sequence[str], *, over_http: bool = False) -> tuple[Server, ...]:

@@ -11,14 +11,13 @@ import logging
 import os
 import queue
 import threading
-from collections.abc import MutableMapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-import structlog
 
-__all__ = ["LineWriter", "configure"]
+__all__ = ["LineWriter", "configure", "emit"]
 
 
 class LineWriter:
@@ -62,42 +61,42 @@ class LineWriter:
 
 
 class _ToWriter(logging.Handler):
-    """The standard library's loggers (the SDK's, uvicorn's) take the same way."""
-
-    def __init__(self, writer: LineWriter) -> None:
-        super().__init__()
-        self._writer = writer
+    """Every logger of the process, ours, the SDK's and uvicorn's, as one JSON object a line."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(Exception):  # a log line must never be the reason for a failure
-            line: dict[str, Any] = {
-                "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
-                "level": record.levelname.lower(),
-                "logger": record.name,
-                "event": record.getMessage(),
-            }
-            if record.exc_info:
-                line["exception"] = logging.Formatter().formatException(record.exc_info)
-            self._writer.write(orjson.dumps(line) + b"\n")
+        line: dict[str, Any] = {
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["exception"] = logging.Formatter().formatException(record.exc_info)
+        _write(line)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
+        """A log line must never be the reason for a failure, nor for a traceback on stderr."""
+
+
+_writer: LineWriter | None = None
+_events = False
 
 
 def configure(writer: LineWriter, level: str = "info") -> None:
     """Send every log line of this process to `writer`."""
+    global _writer, _events  # noqa: PLW0603 - a process has one log
     number = logging.getLevelNamesMapping()[level.upper()]
+    _writer, _events = writer, number <= logging.INFO
+    logging.basicConfig(level=number, handlers=[_ToWriter()], force=True)
 
-    def render(_: Any, __: str, line: MutableMapping[str, Any]) -> str:
-        writer.write(orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS) + b"\n")
-        raise structlog.DropEvent
 
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            render,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        cache_logger_on_first_use=True,
-    )
-    logging.basicConfig(level=number, handlers=[_ToWriter(writer)], force=True)
+def emit(event: Mapping[str, Any]) -> None:
+    """One call's event. Past the logging machinery, which costs more than many a call."""
+    if _events:
+        _write({"timestamp": datetime.now(UTC).isoformat(), "level": "info", "event": "call", **event})
+
+
+def _write(line: Mapping[str, Any]) -> None:
+    if _writer is not None:
+        _writer.write(orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS) + b"\n")

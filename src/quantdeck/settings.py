@@ -5,17 +5,24 @@ Ours first, then theirs, then the default; empty means unset. A nested one is QU
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+import orjson
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic.fields import FieldInfo
 
-__all__ = ["Cache", "Http", "PostgreSQL", "Settings"]
+__all__ = ["Cache", "Http", "MisconfiguredError", "PostgreSQL", "Settings"]
 
 
-def _also(*names: str) -> AliasChoices:
-    return AliasChoices(*names)
+PREFIX = "QUANTDECK_"
+
+
+def _also(*names: str) -> dict[str, Any]:
+    """Names that the specs and their neighbours use for the same thing."""
+    return {"also": list(names)}
 
 
 def _listed(value: Any) -> Any:
@@ -23,6 +30,10 @@ def _listed(value: Any) -> Any:
 
 
 Names = Annotated[list[str], BeforeValidator(_listed)]
+
+
+class MisconfiguredError(ValueError):
+    """Settings that cannot be served. The sentence says what to change."""
 
 
 class PostgreSQL(BaseModel):
@@ -55,16 +66,10 @@ class Http(BaseModel):
     drain_s: float = Field(30, gt=0)
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """What a process reads when it starts, and never again."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="QUANTDECK_",
-        env_nested_delimiter="__",
-        env_ignore_empty=True,
-        extra="ignore",
-        populate_by_name=True,
-    )
+    model_config = ConfigDict(frozen=True)
 
     home: Path = Field(Path("~/.quantdeck"), description="where data lives")
     clock: str = Field("wall", description="wall, or the instant at which the world stands still")
@@ -72,7 +77,7 @@ class Settings(BaseSettings):
     database: SecretStr = Field(
         SecretStr(""),
         description="postgresql://… or sqlite:///file; default: SQLite files in the home",
-        validation_alias=_also("QUANTDECK_DATABASE", "DATABASE_URL"),
+        json_schema_extra=_also("DATABASE_URL"),
     )
     postgresql: PostgreSQL = PostgreSQL()
 
@@ -80,7 +85,7 @@ class Settings(BaseSettings):
     auth_token: SecretStr = Field(
         SecretStr(""),
         description="one bearer token for everything, in place of a token file",
-        validation_alias=_also("QUANTDECK_AUTH_TOKEN", "AUTH_TOKEN"),
+        json_schema_extra=_also("AUTH_TOKEN"),
     )
     token: SecretStr = Field(SecretStr(""), description="what a stdio process presents")
     portfolio_token: SecretStr = Field(
@@ -95,7 +100,7 @@ class Settings(BaseSettings):
 
     http: Http = Http()
     port: int | None = Field(
-        None, validation_alias=_also("QUANTDECK_PORT", "MCP_SERVER_PORT"), description="of HTTP"
+        None, json_schema_extra=_also("MCP_SERVER_PORT"), description="of HTTP"
     )
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_file: Path | None = Field(None, description="default: stderr")
@@ -113,3 +118,31 @@ class Settings(BaseSettings):
     @property
     def is_demo(self) -> bool:
         return self.demo_mark.is_file()
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str] | None = None) -> Self:
+        """The settings that this environment says. Values are text; objects are written as JSON."""
+        return cls.model_validate(_given(cls, os.environ if environ is None else environ, PREFIX))
+
+
+def names(prefix: str, field_name: str, field: FieldInfo) -> list[str]:
+    """What a setting is called in the environment, the name that wins first."""
+    extra = field.json_schema_extra
+    also = extra.get("also", []) if isinstance(extra, dict) else []
+    return [f"{prefix}{field_name.upper()}", *map(str, also)]  # type: ignore[arg-type]
+
+
+def _given(model: type[BaseModel], environ: Mapping[str, str], prefix: str) -> dict[str, Any]:
+    return dict(_found(model, environ, prefix))
+
+
+def _found(model: type[BaseModel], environ: Mapping[str, str], prefix: str) -> Iterator[tuple[str, Any]]:
+    for field_name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            if nested := _given(kind, environ, f"{prefix}{field_name.upper()}__"):
+                yield field_name, nested
+            continue
+        said = next((environ[name] for name in names(prefix, field_name, field) if environ.get(name)), None)
+        if said is not None:
+            yield field_name, orjson.loads(said) if said.startswith("{") else said

@@ -87,9 +87,7 @@ def elsewhere(work: Callable[..., Any], *arguments: Any, processes: int = 1) -> 
     """Run an async function in processes of their own, all at once; how each of them ended."""
     context = multiprocessing.get_context("spawn")
     together = context.Barrier(processes)
-    started = [
-        context.Process(target=_run, args=(together, work, arguments)) for _ in range(processes)
-    ]
+    started = [context.Process(target=_run, args=(together, work, arguments)) for _ in range(processes)]
     for process in started:
         process.start()
     for process in started:

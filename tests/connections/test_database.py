@@ -28,9 +28,7 @@ NAMES = "SELECT name FROM things ORDER BY name"
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 UID = "7f1f0f4e-3f0e-4f0a-9d0a-0a1b2c3d4e5f"
 
-many_times = settings(
-    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+many_times = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 json_values = st.recursive(
     st.none()
     | st.booleans()
@@ -39,9 +37,7 @@ json_values = st.recursive(
     | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), inner
-        )
+        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), inner)
     ),
     max_leaves=8,
 )
@@ -71,9 +67,7 @@ async def test_every_type_comes_back_as_it_went_in(database):
         """,
         **thing,
     )
-    read = await database.row(
-        "SELECT name, uid, size, weight, price, live, born, facts, raw FROM things"
-    )
+    read = await database.row("SELECT name, uid, size, weight, price, live, born, facts, raw FROM things")
     assert stored == read == thing
     assert [type(value) for value in read.values()] == [type(value) for value in thing.values()]
     assert read["born"].utcoffset() == timedelta(0)
@@ -86,9 +80,7 @@ async def test_null_comes_back_as_none_in_every_column(database):
 
 
 async def test_a_type_in_an_alias_gives_an_expression_its_type(database):
-    await database.execute(
-        "INSERT INTO things (name, born, live) VALUES ('a', :born, :live)", born=NOON, live=False
-    )
+    await database.execute("INSERT INTO things (name, born, live) VALUES ('a', :born, :live)", born=NOON, live=False)
     row = await database.row(
         """
         SELECT max(born) AS "latest [TIMESTAMP]", NOT live AS "dead [BOOLEAN]", max(born) AS plain
@@ -145,9 +137,7 @@ async def test_timestamps_sort_and_compare_by_time(database, instants):
         [{"name": str(i), "born": instant} for i, instant in enumerate(instants)],
     )
     rows = await database.rows("SELECT born FROM things ORDER BY born")
-    until = await database.rows(
-        "SELECT born FROM things WHERE born <= :at ORDER BY born", at=instants[0]
-    )
+    until = await database.rows("SELECT born FROM things WHERE born <= :at ORDER BY born", at=instants[0])
     assert [row["born"] for row in rows] == sorted(instants)
     assert [row["born"] for row in until] == [i for i in sorted(instants) if i <= instants[0]]
 
@@ -156,9 +146,7 @@ async def test_timestamps_sort_and_compare_by_time(database, instants):
 @given(json_values)
 async def test_json_comes_back_equal(database, value):
     await database.execute("DELETE FROM things")
-    await database.execute(
-        "INSERT INTO things (name, facts) VALUES ('a', :facts)", facts={"value": value}
-    )
+    await database.execute("INSERT INTO things (name, facts) VALUES ('a', :facts)", facts={"value": value})
     assert await database.row("SELECT facts FROM things") == {"facts": {"value": value}}
 
 
@@ -166,7 +154,7 @@ async def test_json_comes_back_equal(database, value):
     "text",
     [
         "'; DROP TABLE things; --",
-        '"double" and \'single\'',
+        "\"double\" and 'single'",
         ":name $1 ?1 % {uuid}",
         "\\",
         "line\nline\r\n\ttab",
@@ -176,10 +164,9 @@ async def test_json_comes_back_equal(database, value):
     ],
 )
 async def test_hostile_text_comes_back_unchanged(database, text):
-    await database.execute(ADD, name=text)
-    assert await database.row("SELECT name FROM things WHERE name = :name", name=text) == {
-        "name": text
-    }
+    await database.execute("INSERT INTO deeds (what) VALUES (:text)", text=text)
+    found = await database.row("SELECT what FROM deeds WHERE what = :text", text=text)
+    assert found == {"what": text}
 
 
 @many_times
@@ -211,7 +198,9 @@ async def test_an_integer_beyond_64_bits_is_refused(database):
 
 async def test_not_a_number_is_stored_as_null(database):
     await database.execute(
-        "INSERT INTO things (name, weight, price) VALUES ('a', :nan, :nan)", nan=math.nan
+        "INSERT INTO things (name, weight, price) VALUES ('a', :weight, :price)",
+        weight=math.nan,
+        price=math.nan,
     )
     assert await database.row("SELECT weight, price FROM things") == {"weight": None, "price": None}
 
@@ -241,9 +230,7 @@ async def test_only_a_parameter_is_taken_for_one(database):
     assert list(row.values()) == [":no", "it's :no", "yes", "12:30:00", "yes"]
 
 
-@pytest.mark.parametrize(
-    "column, value", [("name", "a"), ("born", NOON), ("size", 1), ("live", True), ("uid", UID)]
-)
+@pytest.mark.parametrize("column, value", [("name", "a"), ("born", NOON), ("size", 1), ("live", True), ("uid", UID)])
 async def test_an_optional_condition_takes_null_for_any(database, column, value):
     await database.execute(
         f"INSERT INTO things (name, {column}) VALUES ('a', :value)"
@@ -490,9 +477,7 @@ async def test_a_cancelled_transaction_leaves_nothing(database):
 @pytest.mark.parametrize("steps", range(8))
 async def test_a_write_cancelled_at_any_step_is_done_or_not(database, steps):
     await database.ping()
-    task = asyncio.create_task(
-        database.execute_many(ADD, [{"name": "a"}, {"name": "b"}])
-    )
+    task = asyncio.create_task(database.execute_many(ADD, [{"name": "a"}, {"name": "b"}]))
     for _ in range(steps):
         await asyncio.sleep(0)
     task.cancel()
@@ -588,9 +573,7 @@ async def test_an_effect_that_raises_leaves_nothing_and_the_key_free(database):
 async def test_concurrent_calls_wait_for_the_first_and_replay(place, database):
     other = place.open()
     effect = Effect(database)
-    answers = await asyncio.gather(
-        *(opened.journal.run(SLOT, Effect(opened)) for opened in (database, other) * 10)
-    )
+    answers = await asyncio.gather(*(opened.journal.run(SLOT, Effect(opened)) for opened in (database, other) * 10))
     assert sorted(answer.replayed for answer in answers) == [False] + [True] * 19
     assert await effect.times() == 1
     await other.close()
@@ -626,8 +609,7 @@ async def test_an_answer_is_forgotten_after_its_time(place):
 async def test_forgotten_answers_are_deleted_a_bounded_number_at_a_time(database):
     old = datetime.now(UTC) - timedelta(days=2)
     await database.execute_many(
-        "INSERT INTO idempotency_keys (scope, key, fingerprint, created_at)"
-        " VALUES ('old', :key, '', :at)",
+        "INSERT INTO idempotency_keys (scope, key, fingerprint, created_at) VALUES ('old', :key, '', :at)",
         [{"key": str(i), "at": old} for i in range(300)],
     )
     await database.journal.run(SLOT, Effect(database))
@@ -672,9 +654,7 @@ async def _die_at(point: str, place: Place) -> None:
         ("after the commit", True),
     ],
 )
-async def test_a_process_killed_at_any_point_leaves_all_or_nothing(
-    place, database, point, replayed
-):
+async def test_a_process_killed_at_any_point_leaves_all_or_nothing(place, database, point, replayed):
     assert await asyncio.to_thread(elsewhere, _die_at, point, place) == [-signal.SIGKILL]
     effect = Effect(database)
     assert await database.journal.run(SLOT, effect) == Recorded(effect.answer, replayed=replayed)

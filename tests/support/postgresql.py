@@ -87,8 +87,8 @@ def _server() -> PostgresServer | None:
     if programs is None:
         return None
     server = PostgresServer(programs)
-    server.start()
     atexit.register(server.remove)
+    server.start()
     return server
 
 
@@ -126,11 +126,7 @@ def _account() -> pwd.struct_passwd:
 
 def _as_account(program: Path, *arguments: str | Path) -> None:
     account = _account()
-    identity = (
-        {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-        if os.geteuid() == 0
-        else {}
-    )
+    identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
     subprocess.run(
         [program, *arguments],
         check=True,

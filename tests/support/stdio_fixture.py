@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mcp_types as t
@@ -107,6 +108,12 @@ def closing() -> None:
     listening.close()
 
 
+def peak_bytes() -> int:
+    """What this program needed at most. Not from getrusage or wait4: those also count who started it."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
 def main() -> None:
     server = Server[Any](
         "fixture",
@@ -118,6 +125,8 @@ def main() -> None:
     server.middleware.insert(0, answer_calls)
     keywords = orjson.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     asyncio.run(serve_stdio(server, on_closing=closing, **keywords))
+    if peak_file := os.environ.get("STDIO_FIXTURE_PEAK"):
+        Path(peak_file).write_text(str(peak_bytes()))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ ENVELOPE = {
 }
 PING = {"jsonrpc": "2.0", "id": "ping", "method": "ping"}
 
+needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="measures by /proc")
+
 
 def command(**keywords: Any) -> list[str]:
     return [sys.executable, str(FIXTURE), json.dumps(keywords)]
@@ -74,16 +76,6 @@ class Program:
         assert text, f"the program has closed its output: {(await self.stderr.read()).decode()}"
         message: dict[str, Any] = json.loads(text)
         return message
-
-    async def answers(self, count: int) -> dict[Any, dict[str, Any]]:
-        """That many lines by request id; progress and the like are passed over."""
-        got: dict[Any, dict[str, Any]] = {}
-        while len(got) < count:
-            message = await self.line()
-            if "method" not in message:
-                assert message["id"] not in got
-                got[message["id"]] = message
-        return got
 
     async def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         self.send(message)
@@ -215,16 +207,17 @@ async def test_a_line_in_many_pieces_is_one_line(program):
     assert (await program.line())["id"] == "ping"
 
 
-async def test_an_over_long_line_is_answered_without_being_held_and_the_next_one_works():
-    size, limit = 64 * 2**20, 2**20
+@needs_proc
+def test_an_over_long_line_is_answered_without_being_held_and_the_next_one_works():
+    size = 64 * 2**20
     text = b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * size + b'"}\n' + lines(PING)
-    process, out = await asyncio.to_thread(run, text, max_line_bytes=limit)
+    peak, out = run(text, max_line_bytes=2**20)
     bad, pong = (json.loads(line) for line in out.splitlines())
     assert (bad["id"], bad["error"]["code"]) == (None, -32600)
     assert "too long" in bad["error"]["message"]
     assert pong["id"] == "ping"
-    ordinary, _ = await asyncio.to_thread(run, lines(PING))
-    assert process.peak_bytes - ordinary.peak_bytes < size / 4
+    ordinary, _ = run(lines(PING))
+    assert peak - ordinary < size / 4
 
 
 async def test_a_line_at_the_limit_is_no_longer_than_allowed():
@@ -283,11 +276,21 @@ async def test_neither_prints_nor_children_reach_the_wire(program, tool):
     assert "garbage" in err
 
 
-async def test_a_client_that_stops_reading_costs_bounded_memory():
+@needs_proc
+def test_a_client_that_stops_reading_costs_bounded_memory():
     calls = lines(*(call(i, "big") for i in range(1000)))  # 60 MB of answers
-    process = await asyncio.to_thread(run_unread, calls, drain_s=1.0)
-    ordinary = await asyncio.to_thread(run_unread, lines(call(1, "noop")))
-    assert process.peak_bytes - ordinary.peak_bytes < 20 * 2**20
+    peak, said = run_unread(lines(call("s", "sleep", seconds=60)) + calls, drain_s=1.0)
+    ordinary, _ = run_unread(lines(call(1, "noop")))
+    assert peak - ordinary < 20 * 2**20
+    assert said == b"closing\nsleep was cancelled\n"
+
+
+@needs_proc
+def test_refusals_nobody_has_taken_cost_bounded_memory():
+    peak, out = run(b"x\n" * 200_000)
+    ordinary, _ = run(lines(PING))
+    assert out.count(b"\n") == 200_000
+    assert peak - ordinary < len(out) / 2
 
 
 async def test_a_client_that_has_gone_ends_the_program_quietly(program):
@@ -409,57 +412,63 @@ async def test_a_question_nobody_will_answer_does_not_hold_up_the_end(program):
 
 
 async def test_the_sixty_fifth_call_waits_and_the_rest_of_the_traffic_does_not(program):
-    program.send(*(call(i, "sleep", token=i, seconds=60) for i in range(64)))
-    assert {(await program.line())["params"]["progressToken"] for _ in range(64)} == set(range(64))
+    await shake_hands(program, elicitation={})
+    question = await program.ask(call("asks", "ask"))
+    program.send(*(call(i, "sleep", token=i, seconds=60) for i in range(63)))
+    assert {(await program.line())["params"]["progressToken"] for _ in range(63)} == set(range(63))
     program.send(call("dropped", "noop"), call("waits", "noop"), cancel("dropped"))
     assert (await program.ask(call("waits", "noop")))["error"]["code"] == -32600
-    program.send(cancel(0))
-    assert data(await program.line()) == {"ok": True}
-    program.send(*(cancel(i) for i in range(1, 64)))
+    # A call that did not wait would have been answered before the question's answer arrived.
+    program.send({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})
+    assert [(await program.line())["id"] for _ in range(2)] == ["asks", "waits"]
+    program.send(*(cancel(i) for i in range(63)))
     out, _ = await program.end()
     assert out == []
 
 
-async def test_more_calls_than_the_backlog_holds_are_all_answered(program):
-    program.send(*(call(i, "sleep", seconds=0.2) for i in range(64)))
-    program.send(*(call(i, "noop", padding="x" * 500) for i in range(64, 4000)))
-    assert len(await program.answers(4000)) == 4000
-    assert await program.end() == ([], "closing\n")
+@needs_proc
+def test_calls_beyond_the_backlog_are_all_answered_but_not_read_before_there_is_room():
+    sleeps = lines(*(call(i, "sleep", seconds=1) for i in range(64)))
+    noops = lines(*(call(i, "noop", padding="x" * 2500) for i in range(64, 20_000)))
+    peak, out = run(sleeps + noops)
+    assert sorted(json.loads(line)["id"] for line in out.splitlines()) == list(range(20_000))
+    ordinary, _ = run(lines(call(1, "noop")))
+    assert peak - ordinary < len(noops) / 2
 
 
 # What stdin and stdout may be.
 
 
-class Finished:
-    """A process that has ended well, and what it needed."""
-
-    def __init__(self, child: subprocess.Popen[bytes]) -> None:
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        assert child.returncode == 0
-        self.peak_bytes = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
-def run(text: bytes, **keywords: Any) -> tuple[Finished, bytes]:
+def run(text: bytes, **keywords: Any) -> tuple[int, bytes]:
+    """What the program needed at most, in bytes, and what it wrote."""
     with tempfile.TemporaryFile() as out:
-        child = subprocess.Popen(command(**keywords), stdin=subprocess.PIPE, stdout=out)
-        assert child.stdin
-        child.stdin.write(text)
-        child.stdin.close()
-        finished = Finished(child)
+        peak, _ = peak_of(text, out, **keywords)
         out.seek(0)
-        return finished, out.read()
+        return peak, out.read()
 
 
-def run_unread(text: bytes, **keywords: Any) -> Finished:
-    pipe = subprocess.PIPE
-    child = subprocess.Popen(command(**keywords), stdin=pipe, stdout=pipe)
-    assert child.stdin
-    assert child.stdout
-    with child.stdin, child.stdout:
-        child.stdin.write(text)
-        child.stdin.close()
-        return Finished(child)
+def run_unread(text: bytes, **keywords: Any) -> tuple[int, bytes]:
+    """What the program needs at most when nobody reads its output, and what it says to that."""
+    read_end, write_end = os.pipe()
+    try:
+        return peak_of(text, write_end, **keywords)
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+
+
+def peak_of(text: bytes, out: Any, **keywords: Any) -> tuple[int, bytes]:
+    with tempfile.NamedTemporaryFile() as peak:
+        done = subprocess.run(
+            command(**keywords),
+            input=text,
+            stdout=out,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "STDIO_FIXTURE_PEAK": peak.name},
+            check=True,
+            timeout=2 * PATIENCE_S,
+        )
+        return int(peak.read()), done.stderr
 
 
 def shell(script: str, folder: Path) -> subprocess.CompletedProcess[bytes]:

@@ -22,6 +22,7 @@ Or pass such a value through `moment`. Where else the two differ:
 - sum() of an {int} column is a float on PostgreSQL: CAST(sum(x) AS BIGINT).
 - PostgreSQL must be able to tell a parameter's type. `column = :x` suffices; `SELECT :x` does not:
   CAST(:x AS TEXT). The usual `(:x IS NULL OR column = :x)` needs nothing, `compiled` sees to it.
+  One name stands for one type: what goes into a float and a numeric column has two names.
 - A UUID is compared as lower-case text in SQLite: bind it in canonical form.
 - A list to choose from is a JSON matter on one side and an array on the other: ask once per item.
 """

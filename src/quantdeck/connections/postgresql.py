@@ -98,7 +98,7 @@ class PostgreSQL(Database):
         settings = {"application_name": "quantdeck"}
         if self._statement_s is not None:
             settings["statement_timeout"] = str(round(self._statement_s * 1000))
-        with _our_words():
+        with _connecting():
             try:
                 async with asyncio.timeout(self._connect_s):
                     self._pool = await asyncpg.create_pool(
@@ -125,7 +125,7 @@ class PostgreSQL(Database):
         if not self._opened:
             await self._ready()
         try:
-            with _our_words():
+            with _connecting():
                 async with asyncio.timeout(self._connect_s):
                     return await self._pool.acquire()
         except Unreachable as e:
@@ -359,6 +359,16 @@ _RULES = {
     asyncpg.CheckViolationError: "check",
     asyncpg.NotNullViolationError: "not_null",
 }
+
+
+@contextmanager
+def _connecting() -> Iterator[None]:
+    """Nothing was asked yet, so nothing was lost and there is nothing to repeat."""
+    try:
+        with _our_words():
+            yield
+    except _Broken as e:
+        raise Unreachable(e.message, source=e.source) from e.__cause__
 
 
 @contextmanager

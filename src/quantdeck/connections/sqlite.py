@@ -160,7 +160,7 @@ class SQLite(Database):
             return cast("sqlite3.Connection", self._writer)  # opening made it
         await self._await_turn(self._reading_turns)
         try:
-            if not self._idle_readers:
+            while not self._idle_readers:  # another may have taken the one that was made for us
                 await self._patiently(self._connect_reader)
             return self._idle_readers.pop()
         except BaseException:

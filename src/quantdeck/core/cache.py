@@ -36,7 +36,7 @@ class Entry:
 
 @dataclass(slots=True)
 class _Flight:
-    task: asyncio.Task[Entry]
+    task: asyncio.Task[Entry] = field(init=False)
     waiters: int = 0
 
 
@@ -65,23 +65,28 @@ class Flights:
     def store(self, key: bytes, entry: Entry) -> None:
         """Keep an answer, unless one that was asked for later is there already."""
         kept = self._stored.get(key)
-        if (kept is not None and kept.asked_at > entry.asked_at) or len(entry.data) > self.max_bytes:
+        if kept is not None and kept.asked_at > entry.asked_at:
             return
         self.drop(key)
+        size_bytes = len(key) + len(entry.data)
+        if size_bytes > self.max_bytes:
+            return
         self._stored[key] = entry
-        self._bytes += len(entry.data)
+        self._bytes += size_bytes
         while self._bytes > self.max_bytes or len(self._stored) > self.max_entries:
             self.drop(next(iter(self._stored)))
 
     def drop(self, key: bytes) -> None:
         entry = self._stored.pop(key, None)
         if entry is not None:
-            self._bytes -= len(entry.data)
+            self._bytes -= len(key) + len(entry.data)
 
     def forget(self, tool: str) -> None:
         """Drop every answer of one tool: something it reports has just been changed here."""
         for key in [key for key in self._stored if orjson.loads(key)[0] == tool]:
             self.drop(key)
+        for slot in [slot for slot in self._flying if orjson.loads(slot[0])[0] == tool]:
+            del self._flying[slot]  # those who wait still get its answer; nobody else does
 
     async def join(self, key: bytes, call: Call, ask: Callable[[], Any]) -> Entry:
         """Wait for this question's flight, starting it if there is none.
@@ -92,7 +97,8 @@ class Flights:
         slot = (key, call.refresh)
         flight = self._flying.get((key, True)) or self._flying.get(slot)
         if flight is None:
-            flight = self._flying[slot] = _Flight(call.runtime.tasks.start(self._fly(slot, ask)))
+            flight = self._flying[slot] = _Flight()
+            flight.task = call.runtime.tasks.start(self._fly(slot, flight, ask))
         flight.waiters += 1
         try:
             return await asyncio.shield(flight.task)
@@ -102,14 +108,14 @@ class Flights:
                 self._land(slot, flight)
                 flight.task.cancel()
 
-    async def _fly(self, slot: tuple[bytes, bool], ask: Callable[[], Any]) -> Entry:
-        flight = self._flying[slot]
+    async def _fly(self, slot: tuple[bytes, bool], flight: _Flight, ask: Callable[[], Any]) -> Entry:
         try:
             entry: Entry = await ask()
+            if self._flying.get(slot) is flight:
+                self.store(slot[0], entry)
+            return entry
         finally:
             self._land(slot, flight)
-        self.store(slot[0], entry)
-        return entry
 
     def _land(self, slot: tuple[bytes, bool], flight: _Flight) -> None:
         for key in (slot, (slot[0], True)):
@@ -151,7 +157,7 @@ async def _ask(call: Call, proceed: Proceed, key: bytes, ttl_s: float) -> Entry:
         data, left_s = found
         source, _, data = data.partition(b"\n")
         call.cached, call.ttl_left_s = True, left_s
-        return Entry(data, source.decode(), asked_at, clock() + left_s)
+        return Entry(data, source.decode(), clock() + left_s - ttl_s, clock() + left_s)
     data = encode(await proceed(call))
     if shared.shared:
         await shared.put(name, call.source.encode() + b"\n" + data, ttl_s)

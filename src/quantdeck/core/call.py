@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import uuid4
 
-import structlog
 from pydantic import ValidationError
 
 from quantdeck.core.cache import Flights, cache
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STAGES", "Call", "Caller", "Coordination", "Progress", "Runtime", "Tasks", "chain"]
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 Proceed = Callable[["Call"], Awaitable[Any]]
 Stage = Callable[[Contract], "Callable[[Proceed], Proceed] | None"]
@@ -213,13 +213,15 @@ def contain_errors(contract: Contract) -> Callable[[Proceed], Proceed]:
             except ToolError as error:
                 if error.code.code in contract.may_answer:
                     return dialect.failure(call, error)
-                log.error("undeclared_code", tool=contract.name, code=error.code.code)
+                log.error("undeclared_code", extra={"fields": {"tool": contract.name, "code": error.code.code}})
                 return dialect.failure(call, _internal(call, dialect.internal))
             except SourceError as error:
-                log.warning("source_failed", tool=contract.name, source=error.source, why=_causes(error))
+                backends = call.runtime.observer.backends
+                backends[error.source] = backends.get(error.source, 0) + 1
+                log.warning("source_failed", extra={"fields": {"tool": contract.name, "source": error.source, "why": _causes(error)}})
                 return dialect.failure(call, dialect.translate(error))
             except Exception:
-                log.exception("unexpected", tool=contract.name, request_id=call.request_id)
+                log.exception("unexpected", extra={"fields": {"tool": contract.name, "request_id": call.request_id}})
                 return dialect.failure(call, _internal(call, dialect.internal))
 
         return contained
@@ -251,7 +253,7 @@ def deadline(contract: Contract) -> Callable[[Proceed], Proceed]:
         async def bounded(call: Call) -> Any:
             limit_s = call.runtime.deadline_s.get(contract.name, policy.deadline_s)
             try:
-                async with asyncio.timeout(limit_s) as scope:
+                async with asyncio.timeout(limit_s or None) as scope:
                     return await proceed(call)
             except TimeoutError as error:
                 if not scope.expired():
@@ -302,15 +304,20 @@ def authorize(contract: Contract) -> Callable[[Proceed], Proceed]:
 
 def validate(contract: Contract) -> Callable[[Proceed], Proceed]:
     """Arguments become values of the declared types, or the spec's own code for what is wrong."""
-    required = frozenset(p.wire for p in contract.parameters if p.required)
+    optional = frozenset(p.wire for p in contract.parameters if not p.required)
 
     def wrap(proceed: Proceed) -> Proceed:
         async def validated(call: Call) -> Any:
-            given = {k: v for k, v in call.arguments.items() if v is not None or k in required}
+            given = {k: v for k, v in call.arguments.items() if v is not None or k not in optional}
             try:
+                encode(given)
                 values = contract.model.__pydantic_validator__.validate_python(given)
             except ValidationError as error:
                 raise _refusal(contract, error) from None
+            except TypeError:  # orjson's
+                raise contract.dialect.invalid(
+                    "Invalid arguments: text that is no Unicode, an integer beyond 64 bits or too deep a nesting"
+                ) from None
             call.values = dict(values.__dict__)
             call.refresh = call.values.pop("force_refresh", False)
             return await proceed(call)
@@ -346,7 +353,7 @@ _SAID = {
 
 def _refusal(contract: Contract, error: ValidationError) -> ToolError:
     problems = error.errors(include_url=False, include_input=False)
-    said = [_problem(contract, problem) for problem in problems]
+    said = [_problem(contract, problem) for problem in problems[:20]]
     first = problems[0]
     parameter = contract.by_wire.get(str(first["loc"][0])) if first["loc"] else None
     code = (parameter and parameter.rejects) or contract.dialect.invalid
@@ -383,15 +390,22 @@ def handle(contract: Contract) -> Callable[[Proceed], Proceed]:
             given = {name: give(call) for name, give in givers}
             if reported is not None:
                 call.source = call.runtime.source(reported).source
-            data = await handler(**given, **call.values)
+            try:
+                data = await handler(**given, **call.values)
+            except ExceptionGroup as group:  # a task group's: the first failure speaks for all
+                raise _first(group) from group
             if check and (problem := contract.check_output(encode(data))) is not None:
-                log.error("output_violation", tool=contract.name, problem=problem)
+                log.error("output_violation", extra={"fields": {"tool": contract.name, "problem": problem}})
                 raise (dialect.output_violation or dialect.internal)("The answer does not match its schema")
             return data
 
         return handled
 
     return wrap
+
+
+def _first(error: Exception) -> Exception:
+    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
 
 
 STAGES: tuple[Stage, ...] = (

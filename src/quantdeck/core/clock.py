@@ -18,11 +18,14 @@ class Now(datetime):
     written after this instant must be refused, because what it said at the time is gone.
     """
 
-    fixed: bool
+    fixed: bool = True
+    """Also of what is computed from a `Now`: it stands elsewhere than the present."""
 
     @classmethod
     def of(cls, instant: datetime, *, fixed: bool) -> Self:
         """`instant`, in UTC, as the present."""
+        if instant.tzinfo is None:
+            raise ValueError("an instant needs its offset from UTC")
         at = instant.astimezone(UTC)
         present = cls(
             at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond, tzinfo=UTC

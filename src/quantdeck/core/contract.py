@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from types import CodeType, NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from pydantic.fields import FieldInfo
@@ -85,6 +85,9 @@ class Source:
     def from_call(cls, call: Call) -> Source:
         """The open instance of this kind."""
         return call.runtime.source(cls)
+
+    async def ping(self) -> None:
+        """Return if it answers; raise a SourceError if it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +207,7 @@ def read(
     for extra_name, (annotation, default) in (extra or {}).items():
         parameters.append(_parameter(extra_name, annotation, default, dialect))
     _check(where, parameters, errors, dialect, handler, hints["return"])
-    if is_tool and _plain_kind(hints["return"]) in (str, int, float, bool, list, tuple, NoneType):
+    if is_tool and not _is_object(hints["return"]):
         raise DeclarationError(f"{where} must return an object; clients refuse other roots")
     return Contract(
         name=name,
@@ -224,10 +227,12 @@ def _hints(handler: Handler, where: str) -> dict[str, Any]:
         raise DeclarationError(f"{where} must be `async def`")
     try:
         return get_type_hints(handler, include_extras=True)
-    except NameError as error:
-        raise DeclarationError(
-            f"{where}: {error.name!r} in its annotations cannot be found; import it outside TYPE_CHECKING"
-        ) from error
+    except (NameError, AttributeError, TypeError) as error:
+        raise _unresolved(where, error) from error
+
+
+def _unresolved(where: str, error: Exception) -> DeclarationError:
+    return DeclarationError(f"{where}: an annotation cannot be read ({error}); import it outside TYPE_CHECKING")
 
 
 def _parameter(name: str, annotation: Any, default: Any, dialect: Dialect) -> Parameter:
@@ -248,6 +253,8 @@ def _numbers(annotation: Any, dialect: Dialect) -> Any:
     base, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     if get_origin(base) is list:
         base = list[_numbers(get_args(base)[0], dialect)]  # type: ignore[misc]
+    elif any(get_origin(member) is list for member in get_args(base)):
+        base = Union[tuple(_numbers(member, dialect) for member in get_args(base))]  # noqa: UP007 - made of a tuple
     members = set(get_args(base)) - {NoneType} or {base}
     if not members <= {int, float}:
         return Annotated[base, *marks] if marks else base
@@ -255,9 +262,11 @@ def _numbers(annotation: Any, dialect: Dialect) -> Any:
 
     def number(value: Any) -> Any:
         if isinstance(value, float) and kind is int and value.is_integer():
-            return int(value)
-        if dialect.numerals and isinstance(value, str):
-            return _numeral(value, kind)
+            value = int(value)
+        elif dialect.numerals and isinstance(value, str):
+            value = _numeral(value, kind)
+        if kind is int and isinstance(value, int) and abs(value) >= 2**63:
+            raise ValueError("is beyond 64 bits")
         return value
 
     return Annotated[base, *marks, BeforeValidator(number)]
@@ -289,13 +298,22 @@ def _check(  # noqa: PLR0913 - one declaration, looked at from all sides
                 f"{where}: {parameter.name!r} rejects with {parameter.rejects.code}; "
                 "add that code to `errors`"
             )
-    code = inspect.unwrap(handler).__code__
-    for name in code.co_names:
+    for name in _names(inspect.unwrap(handler).__code__):
         named = getattr(handler, "__globals__", {}).get(name)
         if isinstance(named, ErrorCode) and named not in known:
             raise DeclarationError(f"{where} names {named.code}; add that code to `errors`")
     for annotation in (*(p.annotation for p in parameters), returns):
-        _finite(annotation, (), where)
+        try:
+            _finite(annotation, (), where)
+        except NameError as error:
+            raise _unresolved(where, error) from error
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):  # a function, lambda or comprehension inside
+            yield from _names(inner)
 
 
 def _description(annotation: Any) -> str | None:
@@ -304,9 +322,13 @@ def _description(annotation: Any) -> str | None:
     return next(found, None)
 
 
-def _plain_kind(annotation: Any) -> Any:
-    base = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
-    return get_origin(base) or base
+def _is_object(annotation: Any) -> bool:
+    kind = get_origin(annotation) or annotation
+    if kind is Annotated:
+        return _is_object(get_args(annotation)[0])
+    if kind in (Union, UnionType):
+        return all(map(_is_object, get_args(annotation)))
+    return isinstance(kind, type) and (issubclass(kind, (Mapping, BaseModel)) or dataclasses.is_dataclass(kind))
 
 
 def _finite(annotation: Any, inside: tuple[Any, ...], where: str) -> None:
@@ -321,12 +343,15 @@ def _finite(annotation: Any, inside: tuple[Any, ...], where: str) -> None:
             _finite(held, (*inside, annotation), where)
 
 
+_WITH_FIELDS = ("__dataclass_fields__", "__required_keys__", "model_fields", "_fields")
+
+
 def _held_types(annotation: Any) -> tuple[Any, ...]:
     kind = get_origin(annotation) or annotation
     arguments = tuple(a for a in get_args(annotation) if isinstance(a, type) or get_origin(a))
     if not isinstance(kind, type):
         return arguments
-    if dataclasses.is_dataclass(kind) or hasattr(kind, "__required_keys__"):
+    if any(hasattr(kind, mark) for mark in _WITH_FIELDS):
         return (*arguments, *get_type_hints(kind).values())
     return arguments
 

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from quantdeck.core.errors import (
-    Busy,
-    Denied,
-    ErrorCode,
-    NotConfigured,
-    NotInPast,
-    SourceError,
-    ToolError,
-    Unreachable,
-)
+from quantdeck.core.errors import Denied, ErrorCode, SourceError, ToolError
 from quantdeck.core.wire import Answer, RpcFailure
 
 if TYPE_CHECKING:
@@ -63,11 +54,7 @@ class Dialect:
 
     def code_of(self, error: SourceError) -> ErrorCode:
         """The code alone, for a dialect that files some failures elsewhere."""
-        if isinstance(error, Denied):
-            return self.unauthorized
-        if isinstance(error, Unreachable | Busy | NotConfigured | NotInPast):
-            return self.unavailable
-        return self.unavailable
+        return self.unauthorized if isinstance(error, Denied) else self.unavailable
 
     def meta(self, call: Call) -> dict[str, Any]:
         """What goes beside the result in `_meta`."""

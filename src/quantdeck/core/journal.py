@@ -16,6 +16,8 @@ class Slot:
     scope: str
     key: str
     fingerprint: str
+    repeatable: bool = False
+    """Nothing is changed, so a lost answer is no unknown outcome."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def limit_rate(contract: Contract) -> Callable[[Proceed], Proceed] | None:
     def wrap(proceed: Proceed) -> Proceed:
         async def limited(call: Call) -> Any:
             per_minute = call.runtime.per_minute.get(contract.name, contract.policy.per_minute)
-            if per_minute is None:
+            if not per_minute:
                 return await proceed(call)
             grant = await call.runtime.coordination.take(call.caller.id, contract.name, per_minute)
             call.grant = grant

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
-
-import structlog
 
 from quantdeck.core.wire import Answer, RpcFailure
 
@@ -24,9 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = ["BOUNDS_MS", "Latency", "Observer", "observe"]
 
-events = structlog.get_logger("quantdeck.calls")
+calls = logging.getLogger("quantdeck.calls")
+
+
+def _log(event: dict[str, Any]) -> None:
+    calls.info("call", extra={"fields": event})
+
 
 BOUNDS_MS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 30000)
+MAX_CALLERS = 100
 
 
 @dataclass(slots=True)
@@ -62,8 +67,15 @@ class Observer:
 
     tools: dict[str, Latency] = field(default_factory=dict)
     in_flight: int = 0
-    emit: Callable[[dict[str, Any]], None] = lambda event: events.info("call", **event)
+    emit: Callable[[dict[str, Any]], None] = _log
     idle: asyncio.Event = field(default_factory=asyncio.Event)
+    backends: dict[str, int] = field(default_factory=dict)
+    """Failures by source."""
+    limited: dict[str, int] = field(default_factory=dict)
+    """Calls refused for coming too fast, by caller; beyond MAX_CALLERS, all the others together."""
+
+    def __post_init__(self) -> None:
+        self.idle.set()
 
     def of(self, contract: Contract) -> Latency:
         """The latencies of one tool."""
@@ -71,6 +83,12 @@ class Observer:
         if found is None:
             found = self.tools[contract.name] = Latency(contract.policy.p95_ms)
         return found
+
+    def limit(self, caller: str) -> None:
+        """Count a call that came too fast."""
+        known = caller in self.limited or len(self.limited) < MAX_CALLERS
+        name = caller if known else "other"
+        self.limited[name] = self.limited.get(name, 0) + 1
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
@@ -102,7 +120,10 @@ def observe(contract: Contract) -> Callable[[Proceed], Proceed]:
                     latency.add(elapsed_ms)
                     if (code := _code(outcome)) is not None:
                         latency.errors[code] = latency.errors.get(code, 0) + 1
-                    observer.emit(_event(call, outcome, elapsed_ms))
+                    if call.grant is not None and not call.grant.granted:
+                        observer.limit(call.caller.id)
+                    with contextlib.suppress(Exception):  # telling must not cost the caller its answer
+                        observer.emit(_event(call, outcome, elapsed_ms))
 
         return observed
 

@@ -39,6 +39,8 @@ def run_once(contract: Contract) -> Callable[[Proceed], Proceed]:
         async def once(call: Call) -> Any:
             if call.idempotency_key is None:
                 return await (_shielded(call, begin(call)) if effect else proceed(call))
+            if not _is_key(call.idempotency_key):
+                raise dialect.invalid("Invalid idempotency key: it has 1 to 255 printable characters")
 
             async def answer() -> bytes:
                 return encode(await begin(call))
@@ -66,6 +68,10 @@ def run_once(contract: Contract) -> Callable[[Proceed], Proceed]:
     return wrap
 
 
+def _is_key(key: Any) -> bool:
+    return isinstance(key, str) and 0 < len(key) < 256 and key.isprintable()
+
+
 def _journal(call: Call) -> Journal:
     opened = (call.runtime.source(kind).journal for kind in call.contract.sources)
     return next((own for own in opened if own is not None), call.runtime.coordination.journal)
@@ -73,11 +79,14 @@ def _journal(call: Call) -> Journal:
 
 def _slot(call: Call) -> Slot:
     fingerprint = sha256(canonical(call.values)).hexdigest()
-    return Slot(f"{call.caller.id}:{call.contract.name}", call.idempotency_key or "", fingerprint)
+    scope = f"{call.caller.id}:{call.contract.name}"
+    return Slot(scope, call.idempotency_key or "", fingerprint, repeatable=not call.contract.policy.effect)
 
 
 def _answered(call: Call, recorded: Recorded) -> orjson.Fragment:
     call.replayed = recorded.replayed
+    for kind in call.contract.sources[:1]:
+        call.source = call.runtime.source(kind).source
     return orjson.Fragment(recorded.answer)
 
 

@@ -14,7 +14,7 @@ Schema = dict[str, Any]
 
 _HELD_BY_NAME = ("properties", "patternProperties")
 _HELD_IN_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_HELD = ("items", "additionalProperties")
+_HELD = ("items", "additionalProperties", "propertyNames")
 
 
 def input_schema(model: type[BaseModel]) -> Schema:

@@ -19,7 +19,7 @@ Complete = Callable[[str], Awaitable[list[str]]]
 """Values of one argument that begin with what was typed."""
 
 Background = Callable[[Any], Awaitable[None]]
-"""A task of the running process, given its runtime. `tools` and `call` never start one."""
+"""A task of the running process, given its app. `tools` and `call` never start one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

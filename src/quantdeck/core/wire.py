@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -52,9 +53,15 @@ class RpcFailure:
 
 def encode(value: Any) -> bytes:
     """Compact JSON. NaN and the infinities become null; times end in Z."""
-    return orjson.dumps(value, option=_OPTIONS)
+    return orjson.dumps(value, _plain, _OPTIONS)
 
 
 def canonical(value: Any) -> bytes:
     """JSON in which equal values are equal bytes, for keys and fingerprints."""
-    return orjson.dumps(value, option=_OPTIONS | orjson.OPT_SORT_KEYS)
+    return orjson.dumps(value, _plain, _OPTIONS | orjson.OPT_SORT_KEYS)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):  # a subclass, which orjson leaves to us
+        return datetime.combine(value.date(), value.time(), value.tzinfo)
+    raise TypeError(f"{type(value).__name__} has no JSON")

@@ -17,7 +17,6 @@ from mcp.server.lowlevel import NotificationOptions
 from mcp.server.lowlevel import Server as SdkServer
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
-from mcp.shared.uri_template import UriTemplate
 
 from quantdeck import __version__
 from quantdeck.app import App
@@ -26,8 +25,9 @@ from quantdeck.core.contract import Contract
 from quantdeck.core.server import Complete, Server, merged
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.transports.sdk_seams import accepts_calls, connection_of, is_modern, no_tracing
+from quantdeck.transports.sessions import Sessions
 
-__all__ = ["CALLER_KEY", "Watchers", "mcp_server"]
+__all__ = ["CALLER_KEY", "Endpoint", "Watchers", "is_well_formed", "mcp_server"]
 
 CALLER_KEY = "quantdeck.caller"
 """Where the HTTP transport leaves the caller in the request's scope."""
@@ -42,7 +42,8 @@ class Watchers:
 
     def __init__(self) -> None:
         self.bus = InMemorySubscriptionBus()
-        self.listen = ListenHandler(self.bus)
+        self._listening = ListenHandler(self.bus)
+        self._closed = False
         # weakly: a connection that is gone must not be kept, and swallows what it is sent
         self._legacy: dict[str, weakref.WeakSet[Any]] = {}
 
@@ -54,6 +55,12 @@ class Watchers:
         self._legacy.get(str(params.uri), weakref.WeakSet()).discard(connection_of(ctx))
         return t.EmptyResult()
 
+    async def listen(self, ctx: Any, params: t.SubscriptionsListenRequestParams) -> t.SubscriptionsListenResult:
+        """Serve one modern stream; none begins once the others have been ended."""
+        if self._closed:
+            raise MCPError(t.INTERNAL_ERROR, "The server is shutting down")
+        return await self._listening(ctx, params)
+
     async def changed(self, uri: str) -> None:
         """Tell everyone who asked."""
         await self.bus.publish(ResourceUpdated(uri=uri))
@@ -62,7 +69,8 @@ class Watchers:
 
     def close(self) -> None:
         """End the open streams decently, so that a shutdown need not wait for them."""
-        self.listen.close()
+        self._closed = True
+        self._listening.close()
 
 
 class _Sdk(SdkServer[Any]):
@@ -79,18 +87,21 @@ def mcp_server(
 
     `raw` where the transport encodes with orjson and takes encoded JSON as it is.
     """
-    return _Endpoint(app, merged(servers), watchers, raw=raw, dotted=dotted).sdk
+    return Endpoint(app, merged(servers), watchers, raw=raw, dotted=dotted).sdk
 
 
-class _Endpoint:
+class Endpoint:
+    """What one MCP endpoint offers, and the SDK's server that offers it."""
+
     def __init__(self, app: App, server: Server, watchers: Watchers, *, raw: bool, dotted: bool) -> None:
         self.app = app
         self.server = server
         self.raw = raw
         self.process_id = uuid4().hex
+        self.sessions = Sessions()
         self.tools = [(contract, _listed(contract, dotted=dotted)) for contract in server.tools]
         self.by_name = {name: c for c in server.tools for name in (c.name, c.listed)}
-        self.templates = [(UriTemplate.parse(offer.uri_template), offer) for offer in server.templates]
+        self.templates = [(_pattern(offer.uri_template), offer) for offer in server.templates]
         self.sdk = self._sdk(watchers)
 
     def _sdk(self, watchers: Watchers) -> SdkServer[Any]:
@@ -127,36 +138,40 @@ class _Endpoint:
 
     async def list_tools(self, ctx: Any, params: Any) -> t.ListToolsResult:
         del params
-        caller = self._caller(ctx)
-        return t.ListToolsResult(tools=[tool for c, tool in self.tools if caller.sees(self.app.server_of(c))])
+        return t.ListToolsResult(tools=[tool for contract, tool in self.tools if self._shows(ctx, contract)])
 
     async def fast_path(self, ctx: Any, call_next: Any) -> Any:
         """Answer `tools/call` with a finished result; everything else goes its usual way."""
-        if ctx.method != "tools/call" or not accepts_calls(ctx) or not _well_formed(ctx.params):
+        self.sessions.heed(ctx)
+        if ctx.method != "tools/call" or not accepts_calls(ctx) or not is_well_formed(ctx.params):
             return await call_next(ctx)
-        return await self._called(ctx, ctx.params["name"], ctx.params.get("arguments") or {})
+        return await self.answer(ctx, raw=self.raw)
+
+    async def answer(self, ctx: Any, *, raw: bool) -> dict[str, Any]:
+        """The result of a well-formed `tools/call`; `raw` where its encoder takes encoded JSON as it is."""
+        return await self._called(ctx, ctx.params["name"], ctx.params.get("arguments") or {}, raw=raw)
 
     async def call_tool(self, ctx: Any, params: t.CallToolRequestParams) -> Any:
         """What the fast path would not take, the SDK has refused already; this is for its tests' sake."""
-        return await self._called(ctx, params.name, params.arguments or {})
+        return await self._called(ctx, params.name, params.arguments or {}, raw=self.raw)
 
-    async def _called(self, ctx: Any, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    async def _called(self, ctx: Any, name: str, arguments: Mapping[str, Any], *, raw: bool) -> dict[str, Any]:
         contract = self.by_name.get(name)
         if contract is None:
             raise MCPError(t.INVALID_PARAMS, f"Unknown tool: {name[:100]}; tools/list names those there are")
         outcome = await self._run(ctx, contract, arguments)
         if isinstance(outcome, RpcFailure):
             raise MCPError(outcome.number, outcome.message, outcome.data)
-        return self._result(ctx, outcome)
+        return self._result(ctx, outcome, raw=raw)
 
-    def _result(self, ctx: Any, answer: Answer) -> dict[str, Any]:
+    def _result(self, ctx: Any, answer: Answer, *, raw: bool) -> dict[str, Any]:
         encoded = answer.encoded
         text = answer.text or encoded.decode()
         result: dict[str, Any] = {"content": answer.blocks or [{"type": "text", "text": text}]}
         if answer.is_error:
             result["isError"] = True
         elif answer.blocks is None:
-            result["structuredContent"] = orjson.Fragment(encoded) if self.raw else orjson.loads(encoded)
+            result["structuredContent"] = orjson.Fragment(encoded) if raw else orjson.loads(encoded)
         meta = dict(answer.meta)
         if is_modern(ctx):
             result["resultType"] = "complete"
@@ -192,20 +207,24 @@ class _Endpoint:
         caller: Caller | None = None if request is None else request.scope.get(CALLER_KEY)
         return caller or self.app.local
 
+    def _shows(self, ctx: Any, contract: Contract) -> bool:
+        return self._caller(ctx).sees(self.app.server_of(contract))
+
     # resources
 
     async def list_resources(self, ctx: Any, params: Any) -> t.ListResourcesResult:
-        del ctx, params
+        del params
         found = [
             t.Resource(
                 uri=offer.uri, name=offer.read.name, description=offer.read.description, mime_type=offer.mime_type
             )
             for offer in self.server.resources
+            if self._shows(ctx, offer.read)
         ]
         return t.ListResourcesResult(resources=found)
 
     async def list_templates(self, ctx: Any, params: Any) -> t.ListResourceTemplatesResult:
-        del ctx, params
+        del params
         found = [
             t.ResourceTemplate(
                 uri_template=offer.uri_template,
@@ -214,6 +233,7 @@ class _Endpoint:
                 mime_type=offer.mime_type,
             )
             for offer in self.server.templates
+            if self._shows(ctx, offer.read)
         ]
         return t.ListResourceTemplatesResult(resource_templates=found)
 
@@ -237,8 +257,9 @@ class _Endpoint:
     # prompts and completion
 
     async def list_prompts(self, ctx: Any, params: Any) -> t.ListPromptsResult:
-        del ctx, params
-        return t.ListPromptsResult(prompts=[_prompt(offer.render) for offer in self.server.prompts])
+        del params
+        shown = [offer.render for offer in self.server.prompts if self._shows(ctx, offer.render)]
+        return t.ListPromptsResult(prompts=[_prompt(contract) for contract in shown])
 
     async def get_prompt(self, ctx: Any, params: t.GetPromptRequestParams) -> t.GetPromptResult:
         found = [offer.render for offer in self.server.prompts if offer.render.name == params.name]
@@ -263,7 +284,7 @@ class _Endpoint:
         return next((o.complete for o in self.server.templates if o.uri_template == str(ref.uri)), {})
 
 
-def _well_formed(params: Any) -> bool:
+def is_well_formed(params: Any) -> bool:
     """What the SDK would let pass as well; the rest it refuses in its own words."""
     return (
         isinstance(params, Mapping)

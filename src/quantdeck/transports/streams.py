@@ -271,8 +271,6 @@ class Inbox(asyncio.Protocol):
         if self._waiting and len(self._in_flight) < MAX_IN_FLIGHT:
             key = next(iter(self._waiting))
             self._start(key, self._waiting.pop(key))
-        if self._paused:
-            self.read_on()
         if self.draining:
             self._close_if_idle()
         if self._shaking_hands and request_id == OUR_HANDSHAKE.id:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 from quantdeck.connections.database import Database, Row
-from quantdeck.core.errors import Busy, Denied, NotConfigured, ToolError
+from quantdeck.core.errors import Busy, Denied, NotConfigured, NotInPast, ToolError
 from quantdeck.core.journal import Conflict, Recorded, Slot, Unknown
 from quantdeck.core.limits import WINDOW_S, Grant
 
@@ -47,22 +47,31 @@ class SlidingWindows:
         return Grant(granted, per_minute, max(0, per_minute - len(window)), reset_s)
 
 
-_INSERT = """
+_CLAIM = """
     INSERT INTO idempotency_claims (scope, key, fingerprint, lease_until, created_at)
     VALUES (:scope, :key, :fingerprint, :lease_until, :now)
+    ON CONFLICT (scope, key) DO UPDATE
+        SET fingerprint = excluded.fingerprint, answer = NULL, lease_until = excluded.lease_until,
+            created_at = excluded.created_at
+        WHERE idempotency_claims.created_at <= :expired
+           OR (:repeatable AND idempotency_claims.answer IS NULL AND idempotency_claims.lease_until <= :now)
+    RETURNING key
 """
 _FIND = """
-    SELECT fingerprint, answer, lease_until FROM idempotency_claims
-    WHERE scope = :scope AND key = :key AND created_at > :expired
+    SELECT fingerprint, answer, lease_until FROM idempotency_claims WHERE scope = :scope AND key = :key
 """
 _DONE = "UPDATE idempotency_claims SET answer = :answer WHERE scope = :scope AND key = :key"
 _LOST = "UPDATE idempotency_claims SET lease_until = :now WHERE scope = :scope AND key = :key"
 _FREE = "DELETE FROM idempotency_claims WHERE scope = :scope AND key = :key"
 _SWEEP = """
     DELETE FROM idempotency_claims WHERE (scope, key) IN (
-        SELECT scope, key FROM idempotency_claims WHERE created_at <= :expired LIMIT :most
+        SELECT scope, key FROM idempotency_claims WHERE created_at <= :expired LIMIT :most {skip_locked}
     )
 """
+
+
+_UNDONE = (ToolError, Busy, Denied, NotConfigured, NotInPast)
+"""These say that nothing was done."""
 
 
 class LeaseJournal:
@@ -92,14 +101,21 @@ class LeaseJournal:
         at = {"scope": slot.scope, "key": slot.key}
         database = self._database()
         async with database.transaction():
-            found = await database.row(_FIND, **at, expired=now - KEEP)
-            if found is None:
-                await database.execute(_SWEEP, expired=now - KEEP, most=SWEPT_AT_ONCE)
-                await database.execute(_FREE, **at)
-                await database.execute(
-                    _INSERT, **at, fingerprint=slot.fingerprint, lease_until=now + self._lease, now=now
-                )
+            if await database.returning(
+                _CLAIM,
+                **at,
+                fingerprint=slot.fingerprint,
+                repeatable=slot.repeatable,
+                lease_until=now + self._lease,
+                now=now,
+                expired=now - KEEP,
+            ):
+                sweep = _SWEEP.format(skip_locked=database.skip_locked)
+                await database.execute(sweep, expired=now - KEEP, most=SWEPT_AT_ONCE)
                 return None
+            found = await database.row(_FIND, **at)
+        if found is None:  # its holder has just let go of it
+            return {"answer": None}
         if found["fingerprint"] != slot.fingerprint:
             raise Conflict(slot)
         if found["answer"] is None and found["lease_until"] <= now:
@@ -111,11 +127,11 @@ class LeaseJournal:
         database = self._database()
         try:
             answer = await effect()
-        except (ToolError, Busy, Denied, NotConfigured):
-            await database.execute(_FREE, **at)  # these say that nothing was done
-            raise
-        except BaseException:
-            await database.execute(_LOST, **at, now=datetime.now(UTC))
+        except BaseException as error:
+            if slot.repeatable or isinstance(error, _UNDONE):
+                await database.execute(_FREE, **at)
+            else:
+                await database.execute(_LOST, **at, now=datetime.now(UTC))
             raise
         await database.execute(_DONE, **at, answer=answer)
         return answer

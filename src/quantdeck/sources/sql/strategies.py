@@ -127,6 +127,10 @@ class Strategies(Source):
         self._database = database
         self.source = source or database.source
 
+    async def ping(self) -> None:
+        """Return if these tables can be read."""
+        await self._database.row("SELECT count(*) AS specs FROM strategy_specs WHERE FALSE")
+
     async def ranked(
         self, symbol: str, *, by: Metric, offset: int, limit: int, as_of: Now
     ) -> tuple[list[RankedStrategy], int]:

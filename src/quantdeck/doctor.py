@@ -1,0 +1,65 @@
+"""`quantdeck doctor`: what each source is, whether it answers, and what to set."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from quantdeck import __version__
+from quantdeck.app import App, Health, open_app
+from quantdeck.core.server import Server
+from quantdeck.core.wire import encode
+from quantdeck.settings import Settings
+
+__all__ = ["examine"]
+
+PATIENCE_S = 10.0
+
+_EXTRAS = {"postgresql": "asyncpg"}
+"""Extras, and a module by which to see that one is installed."""
+
+
+async def examine(settings: Settings, servers: tuple[Server, ...], *, as_json: bool) -> int:
+    """Print the findings; 1 if a source that should answer does not."""
+    async with open_app(settings, servers) as app:
+        found = await _sources(app)
+    report = {
+        "version": __version__,
+        "home": str(settings.home_path),
+        "world": "demo" if settings.is_demo else "real",
+        "clock": settings.clock,
+        "sources": [asdict(health) for health in found],
+        "extras": {name: importlib.util.find_spec(module) is not None for name, module in _EXTRAS.items()},
+    }
+    sys.stdout.write(encode(report).decode() + "\n" if as_json else _told(report, found))
+    return int(any(health.status == "unhealthy" for health in found))
+
+
+async def _sources(app: App) -> list[Health]:
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await app.health()
+    except TimeoutError:
+        advice = f"connection timeout: no answer within {PATIENCE_S:.0f} s"
+        return [Health("database", app.databases.kind, "unhealthy", advice)]
+
+
+def _told(report: dict[str, Any], found: list[Health]) -> str:
+    lines = [
+        f"quantdeck {report['version']}",
+        f"home      {report['home']} ({report['world']} world)",
+        f"clock     {report['clock']}",
+        "",
+        *(f"{_SIGNS[health.status]} {health.source:12} {health.kind:12} {health.status}" for health in found),
+    ]
+    advice = dict.fromkeys(f"  {health.advice}" for health in found if health.advice)
+    missing = [name for name, there in report["extras"].items() if not there]
+    if missing:
+        advice[f"  not installed: {', '.join(missing)} (pip install 'quantdeck[{missing[0]}]')"] = None
+    return "\n".join([*lines, *(["", *advice] if advice else [])]) + "\n"
+
+
+_SIGNS = {"healthy": "+", "unhealthy": "!", "disabled": "-"}

@@ -1,0 +1,182 @@
+"""The few pieces of ASGI that the HTTP routes share: a body within bounds, an answer, a refusal, a client that leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+import mcp_types as t
+import orjson
+from starlette.types import Receive, Scope, Send
+
+from quantdeck.core.clock import iso
+
+__all__ = [
+    "BadRequest",
+    "Refused",
+    "correlation_id",
+    "header",
+    "headers_of",
+    "read_body",
+    "refuse",
+    "replay",
+    "reply",
+    "while_connected",
+]
+
+BODY_S = 30.0
+"""How long a body may take to arrive."""
+
+WATCH_AFTER_S = 0.05
+"""A call that is over sooner is not watched for its client's leaving: that would cost more than it could save."""
+
+_JSON = (b"content-type", b"application/json")
+_USABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
+_CATALOG_CODES = {401: "MCP-002", 403: "MCP-002", 404: "MCP-007", 503: "MCP-003"}
+
+
+class Refused(Exception):
+    """A request that is not let through: its status, our sentence, more headers."""
+
+    def __init__(self, status: int, sentence: str, **headers: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.sentence = sentence
+        self.headers = headers
+
+
+class BadRequest(Refused):
+    """A body that cannot be understood."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(400, sentence)
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """One header as text; the first, where it was sent twice."""
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), None)
+
+
+def headers_of(told: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Headers as ASGI has them."""
+    return [(name.replace("_", "-").lower().encode(), value.encode("latin-1")) for name, value in told.items()]
+
+
+async def reply(send: Send, status: int, body: bytes, headers: Iterable[tuple[bytes, bytes]] = (_JSON,)) -> None:
+    """Answer in one piece."""
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(scope: Scope, send: Send, refused: Refused) -> None:
+    """Say no in the shape that the clients of this path understand."""
+    path, headers = scope["path"], [_JSON, *headers_of(refused.headers)]
+    if path.startswith("/mcp/tools/"):
+        asked = correlation_id(header(scope, b"x-correlation-id"))
+        body = catalog_error(_CATALOG_CODES.get(refused.status, "MCP-001"), refused.sentence, asked)
+        headers.append((b"x-correlation-id", asked.encode()))
+    elif path == "/mcp" or path.startswith("/mcp/"):
+        error = {"code": t.INVALID_REQUEST, "message": refused.sentence}
+        body = orjson.dumps({"jsonrpc": "2.0", "id": None, "error": error})
+    else:
+        body = orjson.dumps({"error": refused.sentence})
+    await reply(send, refused.status, body, headers)
+
+
+def catalog_error(code: str, message: str, asked: str, tool: str | None = None) -> bytes:
+    """The catalog's error envelope, for what fails before there is a tool to answer in its own spec's."""
+    body = {
+        "error": True,
+        "code": code,
+        "message": message,
+        "corr_id": asked,
+        "details": {},
+        "timestamp": iso(datetime.now(UTC)),
+        "tool": tool,
+    }
+    return orjson.dumps(body)
+
+
+def correlation_id(asked: Any) -> str:
+    """The caller's id, or one of ours where there is none that a header can carry back."""
+    usable = isinstance(asked, str) and _USABLE_ID.fullmatch(asked)
+    return asked if usable else f"mcp_{secrets.token_hex(4)}"
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | None:
+    """The whole body, of which never more than `limit` is held; None if the client left first."""
+    declared = header(scope, b"content-length")
+    if declared is not None and int(declared) > limit:  # h11 has seen that it is a number
+        raise _too_large(limit)
+    first = await receive()
+    if first["type"] == "http.request" and not first.get("more_body"):
+        return _within(first.get("body", b""), limit)
+    try:
+        async with asyncio.timeout(BODY_S):
+            return await _rest(first, receive, limit)
+    except TimeoutError:
+        raise Refused(408, "Timeout: the body did not arrive in time", connection="close") from None
+
+
+async def _rest(message: Any, receive: Receive, limit: int) -> bytes | None:
+    body = bytearray()
+    while message["type"] == "http.request":
+        body += message.get("body", b"")
+        _within(body, limit)
+        if not message.get("more_body"):
+            return bytes(body)
+        message = await receive()
+    return None
+
+
+def _within(body: Any, limit: int) -> Any:
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused(413, f"Invalid request: the body is larger than {limit} bytes")
+
+
+def replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives this body first."""
+    given = False
+
+    async def again() -> Any:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+@contextmanager
+def while_connected(receive: Receive, scope: anyio.CancelScope) -> Iterator[None]:
+    """Cancel `scope` when the client hangs up.
+
+    The watcher is a task without a group, because it begins late and mostly never: it ends with this context.
+    """
+    loop, watchers = asyncio.get_running_loop(), []
+    timer = loop.call_later(WATCH_AFTER_S, lambda: watchers.append(loop.create_task(_until_gone(receive, scope))))
+    try:
+        yield
+    finally:
+        timer.cancel()
+        for watcher in watchers:
+            watcher.cancel()
+
+
+async def _until_gone(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()

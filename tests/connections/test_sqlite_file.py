@@ -1,0 +1,239 @@
+"""What only a file can do: be private, busy, damaged, full, or not ours to write."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from quantdeck.connections.sqlite import SQLite
+from quantdeck.core.errors import Busy, Denied, QueryFailed, SourceError, Unreachable
+from tests.connections.conftest import elsewhere
+
+MAKE = "CREATE TABLE marks (text TEXT UNIQUE)"
+MARK = "INSERT INTO marks (text) VALUES (:text)"
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "home" / "deep er" / "100%#?.db"
+
+
+@pytest.fixture
+async def database(path):
+    opened = SQLite(path, busy_s=0.05)
+    yield opened
+    await opened.close()
+
+
+@contextlib.contextmanager
+def writing(path: Path):
+    """Somebody else's write, under way."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield other
+        if other.in_transaction:
+            other.rollback()
+
+
+async def pragma(database: SQLite, name: str) -> list[object]:
+    async with database.transaction():
+        on_writer = await database.rows(f"PRAGMA {name}")
+    on_reader = await database.rows(f"PRAGMA {name}")
+    return [next(iter(row.values())) for row in on_writer + on_reader]
+
+
+async def test_the_first_use_makes_folder_and_file_for_the_owner_alone(database, path, tmp_path):
+    assert not (tmp_path / "home").exists()
+    await database.execute(MAKE)
+    modes = {stat.S_IMODE(entry.stat().st_mode) for entry in (path.parent, path.parent.parent)} | {
+        stat.S_IMODE(entry.stat().st_mode) for entry in path.parent.iterdir()
+    }
+    assert modes == {0o700, 0o600}
+    assert len(list(path.parent.iterdir())) == 3
+
+
+async def test_every_connection_is_set_up(database):
+    assert await pragma(database, "journal_mode") == ["wal", "wal"]
+    assert await pragma(database, "foreign_keys") == [1, 1]
+    assert await pragma(database, "busy_timeout") == [0, 0]
+    assert await pragma(database, "synchronous") == [1, 1]
+
+
+async def test_full_synchronisation_can_be_had(path):
+    database = SQLite(path, synchronous="FULL")
+    assert await pragma(database, "synchronous") == [2, 2]
+    await database.close()
+
+
+async def test_a_read_by_mistake_used_to_write_is_denied(database):
+    await database.execute(MAKE)
+    with pytest.raises(Denied):
+        await database.rows("INSERT INTO marks (text) VALUES ('a') RETURNING text")
+
+
+async def test_a_write_waits_for_another_process_until_its_patience_ends(database, path):
+    await database.execute(MAKE)
+    with writing(path):
+        with pytest.raises(Busy, match="try again"):
+            await database.execute(MARK, text="a")
+        with pytest.raises(Busy):
+            async with database.transaction():
+                pass
+        assert await database.rows("SELECT text FROM marks") == []
+    await database.execute(MARK, text="a")
+
+
+async def test_a_waiting_write_goes_through_when_the_other_is_done(path):
+    database = SQLite(path)
+    await database.execute(MAKE)
+    with writing(path) as other:
+        waiting = asyncio.create_task(database.execute(MARK, text="a"))
+        await database.ping()
+        assert not waiting.done()
+        other.execute("COMMIT")
+        assert await waiting == 1
+    await database.close()
+
+
+async def test_a_deadline_ends_the_wait(path):
+    database = SQLite(path, busy_s=3600)
+    await database.execute(MAKE)
+    with writing(path):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await database.execute(MARK, text="a")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05), database.transaction():
+                pass
+    await database.execute(MARK, text="b")
+    assert await database.rows("SELECT text FROM marks") == [{"text": "b"}]
+    await database.close()
+
+
+async def test_the_wait_for_a_connection_of_our_own_is_bounded_too(database):
+    free = asyncio.Event()
+
+    async def hold(block) -> None:
+        async with block:
+            await database.ping()
+            await free.wait()
+
+    await database.execute(MAKE)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(hold(database.transaction()))
+        for _ in range(4):
+            tasks.create_task(hold(database.snapshot()))
+        with pytest.raises(Busy):
+            while True:  # until the fourth reader is taken
+                await database.ping()
+        with pytest.raises(Busy):
+            await database.execute(MARK, text="a")
+        free.set()
+    await database.execute(MARK, text="a")
+
+
+def locked(path: Path) -> bool:
+    try:
+        with writing(path):
+            return False
+    except sqlite3.OperationalError:
+        return True
+
+
+async def test_a_write_that_has_begun_is_finished_before_its_cancellation_is_heard(path):
+    database = SQLite(path)
+    await database.execute(MAKE)
+    fill = """
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)
+        INSERT INTO marks (text) SELECT i FROM n
+    """
+    task = asyncio.create_task(database.execute(fill))
+    while not locked(path):
+        await asyncio.sleep(0)
+        assert not task.done()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await database.row("SELECT count(*) AS many FROM marks") == {"many": 300000}
+    await database.close()
+
+
+async def failure(path: Path) -> SourceError:
+    database = SQLite(path)
+    with pytest.raises(SourceError) as failed:
+        await database.ping()
+    await database.close()
+    assert str(path) not in failed.value.message
+    return failed.value
+
+
+async def test_a_file_that_is_no_database_says_so(path):
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"certainly not a database" * 100)
+    assert isinstance(await failure(path), QueryFailed)
+
+
+async def test_a_damaged_database_says_so(database, path):
+    await database.execute(MAKE)
+    await database.execute_many(MARK, [{"text": str(i) * 50} for i in range(2000)])
+    await database.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + os.urandom(len(whole) - 4096))
+    damaged = SQLite(path)
+    with pytest.raises(QueryFailed, match="damaged"):
+        await damaged.rows("SELECT text FROM marks WHERE text = 'x'")
+    await damaged.close()
+
+
+async def test_a_full_disk_says_so_and_leaves_what_was_there(database):
+    await database.execute(MAKE)
+    await database.execute(MARK, text="small")
+    await database.execute("PRAGMA max_page_count = 12")
+    with pytest.raises(QueryFailed, match="full"):
+        await database.execute(MARK, text="x" * 1_000_000)
+    with pytest.raises(QueryFailed, match="full"):
+        await database.execute_many(MARK, [{"text": "y" * 1_000}, {"text": "x" * 1_000_000}])
+    assert await database.rows("SELECT text FROM marks") == [{"text": "small"}]
+    await database.execute(MARK, text="next")
+
+
+async def test_a_folder_in_the_way_is_no_connection(tmp_path):
+    assert isinstance(await failure(tmp_path), Unreachable)
+
+
+async def test_a_failed_first_use_can_be_repeated(tmp_path):
+    (tmp_path / "home").write_text("a file in the way")
+    database = SQLite(tmp_path / "home" / "test.db")
+    with pytest.raises(Unreachable, match="connection"):
+        await database.ping()
+    (tmp_path / "home").unlink()
+    await database.ping()
+    await database.close()
+
+
+async def _is_denied(path: Path) -> None:
+    if os.geteuid() == 0:  # whom no file mode stops
+        os.setuid(65534)
+    assert isinstance(await failure(path), Denied)
+
+
+@pytest.mark.parametrize("folder_mode, file_mode", [(0o555, None), (0o755, 0o444)])
+async def test_what_we_may_not_write_is_denied(folder_mode, file_mode):
+    # Not in pytest's own folder: that one keeps other users out.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "test.db"
+        if file_mode is not None:
+            database = SQLite(path)
+            await database.ping()
+            await database.close()
+            path.chmod(file_mode)
+        path.parent.chmod(folder_mode)
+        assert await asyncio.to_thread(elsewhere, _is_denied, path) == [0]
+        path.parent.chmod(0o755)

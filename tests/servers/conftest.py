@@ -1,0 +1,69 @@
+"""A server over a desk of its own, at a fixed noon, behind a real client of each era."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from mcp.client import Client
+
+from quantdeck.app import App, open_app
+from quantdeck.connections.database import Database
+from quantdeck.servers import load
+from quantdeck.settings import Settings
+from quantdeck.transports.mcp import Watchers, mcp_server
+from tests.support.desk import NOON
+from tests.support.held import Held
+
+ERAS = ("legacy", "auto")
+
+
+@dataclass(frozen=True)
+class Served:
+    """One open server: its app, its client, and what a call comes to."""
+
+    app: App
+    client: Client
+
+    @property
+    def desk(self) -> Database:
+        return self.app.databases.of("desk")
+
+    async def __call__(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The answer's body; both channels must carry it, and an error only the text."""
+        result = await self.client.call_tool(tool, arguments)
+        body: dict[str, Any] = orjson.loads(result.content[0].text)
+        assert result.is_error is ("error" in body)
+        assert result.structured_content == (None if result.is_error else body)
+        return body
+
+    async def refused(self, tool: str, **arguments: Any) -> tuple[str, str]:
+        """The code and the sentence of a failure."""
+        error = (await self(tool, **arguments))["error"]
+        return error["code"], error["message"]
+
+
+@pytest.fixture(params=ERAS)
+def era(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def serve(tmp_path: Path, era: str) -> AsyncIterator[Callable[..., Any]]:
+    """Open a server by name, with settings."""
+    async with Held() as held:
+
+        async def opened(name: str, **said: Any) -> Served:
+            settings = Settings(home=tmp_path / "home", clock=NOON.isoformat(), **said)
+            servers = (load(name),)
+            app = await held.enter(open_app(settings, servers))
+            await app.databases.migrate()
+            sdk = mcp_server(app, servers, Watchers())
+            client = await held.enter(Client(sdk, mode=era, raise_exceptions=True))
+            return Served(app, client)
+
+        yield opened

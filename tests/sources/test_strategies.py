@@ -1,0 +1,205 @@
+"""What `Strategies` promises, on every engine."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from quantdeck.core.clock import Now
+from quantdeck.core.errors import NotInPast
+from quantdeck.sources.sql.strategies import Strategies
+from tests.support.desk import LATER, LONG_AGO, NOON, add_implementation, add_signal, add_spec, uid
+
+AS_OF = Now.of(NOON, fixed=True)
+DAY = timedelta(hours=24)
+
+
+async def ranked(strategies, symbol="BTC/USD", by="sharpe", offset=0, limit=10, as_of=AS_OF):
+    found, total = await strategies.ranked(symbol, by=by, offset=offset, limit=limit, as_of=as_of)
+    return [strategy.strategy_id for strategy in found], total
+
+
+async def test_ranks_best_first_by_each_metric(desk, strategies):
+    spec = await add_spec(desk)
+    sharp = await add_implementation(
+        desk, "sharp", spec, forward_sharpe=2.0, forward_accuracy=0.4, forward_return=0.1
+    )
+    right = await add_implementation(
+        desk, "right", spec, forward_sharpe=1.0, forward_accuracy=0.7, forward_return=0.2
+    )
+    rich = await add_implementation(
+        desk, "rich", spec, forward_sharpe=0.5, forward_accuracy=0.5, forward_return=0.9
+    )
+    assert await ranked(strategies) == ([sharp, right, rich], 3)
+    assert await ranked(strategies, by="accuracy") == ([right, rich, sharp], 3)
+    assert await ranked(strategies, by="return") == ([rich, right, sharp], 3)
+
+
+async def test_what_was_run_forward_counts_before_what_was_backtested(desk, strategies):
+    spec = await add_spec(desk)
+    await add_implementation(desk, "hoped", spec, forward_sharpe=0.3, backtest_sharpe=3.0)
+    (found, *_), _ = await strategies.ranked("BTC/USD", by="sharpe", offset=0, limit=1, as_of=AS_OF)
+    assert found.sharpe == 0.3
+
+
+async def test_an_unmeasured_strategy_comes_last_and_zero_is_a_measure(desk, strategies):
+    spec = await add_spec(desk)
+    unmeasured = await add_implementation(desk, "unmeasured", spec)
+    zero = await add_implementation(desk, "zero", spec, forward_sharpe=0.0)
+    poor = await add_implementation(desk, "poor", spec, forward_sharpe=-1.0)
+    assert await ranked(strategies) == ([zero, poor, unmeasured], 3)
+
+
+async def test_ties_go_to_more_signals_and_then_to_the_id(desk, strategies):
+    spec = await add_spec(desk)
+    named = [await add_implementation(desk, name, spec, forward_sharpe=1.0) for name in "abc"]
+    busy = await add_implementation(desk, "busy", spec, forward_sharpe=1.0, forward_trades=9)
+    assert await ranked(strategies) == ([busy, *sorted(named)], 4)
+
+
+async def test_signals_are_counted_once_each_where_no_trades_were_recorded(desk, strategies):
+    spec = await add_spec(desk)
+    impl = await add_implementation(desk, "counted", spec, backtest_trades=50)
+    for number in range(3):
+        await add_signal(desk, f"{number}", impl)
+    await add_signal(desk, "elsewhere", impl, symbol="ETH/USD")
+    found, total = await strategies.ranked("BTC/USD", by="sharpe", offset=0, limit=5, as_of=AS_OF)
+    assert (found[0].signals_count, total) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [{"status": "CANDIDATE"}, {"status": "RETIRED"}, {"symbol": "ETH/USD"}],
+    ids=["candidate", "retired", "another symbol"],
+)
+async def test_only_what_may_be_traded_on_the_symbol_is_ranked(desk, strategies, hidden):
+    spec = await add_spec(desk)
+    deployed = await add_implementation(desk, "deployed", spec, status="DEPLOYED")
+    await add_implementation(desk, "hidden", spec, **hidden)
+    assert await ranked(strategies) == ([deployed], 1)
+
+
+async def test_an_inactive_spec_hides_its_implementations(desk, strategies):
+    spec = await add_spec(desk, "RETIRED", is_active=False)
+    await add_implementation(desk, "hidden", spec)
+    assert await ranked(strategies) == ([], 0)
+
+
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(limit=st.integers(1, 7))
+async def test_pages_put_together_are_the_whole(many, strategies, limit):
+    whole, total = await ranked(strategies, limit=100)
+    pages = [await ranked(strategies, offset=offset, limit=limit) for offset in range(0, total, limit)]
+    assert [found for page, _ in pages for found in page] == whole
+    assert {count for _, count in pages} == {total} == {len(many)}
+
+
+async def test_a_page_past_the_end_is_empty_with_the_true_total(many, strategies):
+    assert await ranked(strategies, offset=1000) == ([], len(many))
+
+
+async def test_nothing_that_became_known_later_is_in_any_answer(desk, strategies):
+    """The leak test: each read, with a fact that was written one second after the instant."""
+    spec = await add_spec(desk)
+    known = await add_implementation(desk, "known", spec, forward_sharpe=1.0)
+    await add_signal(desk, "known", known, "SELL", signal_timestamp=NOON - timedelta(hours=2))
+    before = (
+        await ranked(strategies),
+        await strategies.latest_signal(known, "BTC/USD", as_of=AS_OF),
+        await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF),
+    )
+    late_spec = await add_spec(desk, "LATE", created_at=LATER, updated_at=LATER)
+    await add_implementation(desk, "late", spec, forward_sharpe=9.0, created_at=LATER, updated_at=LATER)
+    early = await add_implementation(desk, "of a late spec", late_spec, forward_sharpe=9.0)
+    await add_signal(desk, "saved late", known, "BUY", created_at=LATER)
+    await add_signal(desk, "triggered late", known, "BUY", signal_timestamp=LATER)
+    after = (
+        await ranked(strategies),
+        await strategies.latest_signal(known, "BTC/USD", as_of=AS_OF),
+        await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF),
+    )
+    assert after == before
+    assert await strategies.find(uid("late"), as_of=AS_OF) is None
+    assert early not in (await ranked(strategies))[0]
+
+
+async def test_a_row_changed_after_the_fixed_instant_is_refused_not_shown(desk, strategies):
+    spec = await add_spec(desk)
+    changed = await add_implementation(desk, "changed", spec, updated_at=LATER)
+    for read in (
+        ranked(strategies),
+        strategies.find(changed, as_of=AS_OF),
+        strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF),
+    ):
+        with pytest.raises(NotInPast, match="changed at"):
+            await read
+
+
+async def test_a_change_is_no_secret_while_the_clock_runs(desk, strategies):
+    spec = await add_spec(desk)
+    skewed = datetime.now(UTC) + timedelta(minutes=1)
+    changed = await add_implementation(desk, "changed", spec, updated_at=skewed)
+    running = Now.of(datetime.now(UTC), fixed=False)
+    assert (await ranked(strategies, as_of=running))[0] == [changed]
+
+
+async def test_finds_a_strategy_with_its_parameters(desk, strategies):
+    spec = await add_spec(desk)
+    impl = await add_implementation(desk, "found", spec, parameters={"period": 14, "width": 2.5})
+    found = await strategies.find(impl.upper(), as_of=AS_OF)
+    assert (found.strategy_id, found.symbol, found.parameters) == (impl, "BTC/USD", {"period": 14, "width": 2.5})
+
+
+@pytest.mark.parametrize("nobody", ["", "42", "'; DROP TABLE strategy_specs; --", "x" * 5000, "\0"])
+async def test_an_id_that_is_no_uuid_is_nobodys(strategies, nobody):
+    assert await strategies.find(nobody, as_of=AS_OF) is None
+
+
+async def test_the_newest_signal_is_found_however_old(desk, strategies):
+    impl = await add_implementation(desk, "old", await add_spec(desk))
+    await add_signal(desk, "older", impl, "BUY", signal_timestamp=LONG_AGO)
+    await add_signal(desk, "old", impl, "SELL", signal_timestamp=LONG_AGO + DAY)
+    found = await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)
+    assert (found.action, found.triggered_at) == ("SELL", LONG_AGO + DAY)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [("BUY", "BUY"), ("SELL", "SELL"), ("HOLD", "HOLD"), ("CLOSE_LONG", "SELL"), ("CLOSE_SHORT", "BUY")],
+)
+async def test_closing_is_the_opposite_of_opening(desk, strategies, said, meant):
+    impl = await add_implementation(desk, "closing", await add_spec(desk))
+    await add_signal(desk, "closing", impl, said)
+    assert (await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)).action == meant
+
+
+async def test_a_signal_of_no_known_strength_has_none(desk, strategies):
+    impl = await add_implementation(desk, "weak", await add_spec(desk))
+    await add_signal(desk, "weak", impl, strength=None)
+    assert (await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)).strength == 0.0
+
+
+async def test_every_eligible_strategy_votes_once_with_its_newest_signal(desk, strategies):
+    spec = await add_spec(desk)
+    voices = {name: await add_implementation(desk, name, spec) for name in ("turned", "stale", "silent")}
+    await add_signal(desk, "first", voices["turned"], "BUY", signal_timestamp=NOON - timedelta(hours=5))
+    await add_signal(desk, "second", voices["turned"], "SELL", signal_timestamp=NOON - timedelta(hours=1))
+    await add_signal(desk, "stale", voices["stale"], "BUY", signal_timestamp=NOON - DAY - timedelta(seconds=1))
+    votes = dict(await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF))
+    assert {name: votes[voices[name]] and votes[voices[name]].action for name in voices} == {
+        "turned": "SELL", "stale": None, "silent": None,
+    }  # fmt: skip
+
+
+@pytest.fixture
+async def strategies(desk) -> Strategies:
+    return Strategies(desk)
+
+
+@pytest.fixture
+async def many(desk) -> list[str]:
+    spec = await add_spec(desk)
+    return [await add_implementation(desk, f"{n}", spec, forward_sharpe=(n % 5) / 2) for n in range(23)]
