@@ -248,6 +248,27 @@ def _add_doctor(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="as JSON")
 
 
+def _add_client_config(command: argparse.ArgumentParser) -> None:
+    from quantdeck.client_config import CLIENTS  # noqa: PLC0415 - light, and the list of clients is its
+
+    command.add_argument("client", metavar="CLIENT", choices=tuple(CLIENTS), help=", ".join(CLIENTS))
+    command.add_argument("names", nargs="*", metavar="NAME", help="servers (default: all)")
+    command.add_argument("--url", help="a running HTTP server's address, instead of local processes")
+
+
+def _client_config(arguments: argparse.Namespace) -> None:
+    import orjson  # noqa: PLC0415
+
+    from quantdeck.client_config import render  # noqa: PLC0415
+
+    names = tuple(server.name for server in _servers(arguments.names or ["all"]))
+    settings = _settings()
+    environment = {"QUANTDECK_HOME": str(settings.home_path)}
+    place, entry = render(arguments.client, names, url=arguments.url, environment=environment)
+    print(f"# goes into {place}", file=sys.stderr)
+    print(orjson.dumps(entry, option=orjson.OPT_INDENT_2).decode())
+
+
 # what they share
 
 
@@ -299,6 +320,13 @@ _COMMANDS: tuple[_Command, ...] = (
         _add_call,
     ),
     ("demo", _demo, "make QUANTDECK_HOME a demo world, offline and deterministic", "quantdeck demo --seed 7", _add_demo),
+    (
+        "client-config",
+        _client_config,
+        "print what a client needs to start or find the servers",
+        "quantdeck client-config opencode strategy-mcp",
+        _add_client_config,
+    ),
     ("migrate", _migrate, "bring the database's tables up to date", "quantdeck migrate", _add_nothing),
     ("doctor", _doctor, "say what each source is, whether it answers, and what to set", "quantdeck doctor", _add_doctor),
 )

@@ -63,7 +63,7 @@ async def empty_place(request, tmp_path) -> Place:
 
 
 @pytest.fixture
-async def place(empty_place, tmp_path) -> AsyncIterator[Place]:
+async def place(empty_place: Place, tmp_path: Path) -> Place:
     """A database with the tables above."""
     group = tmp_path / "world"
     group.mkdir()

@@ -21,7 +21,7 @@ MARK = "INSERT INTO marks (text) VALUES (:text)"
 
 
 @pytest.fixture
-def path(tmp_path) -> Path:
+def path(tmp_path: Path) -> Path:
     return tmp_path / "home" / "deep er" / "100%#?.db"
 
 
@@ -35,7 +35,7 @@ async def database(path):
 @contextlib.contextmanager
 def writing(path: Path):
     """Somebody else's write, under way."""
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+    with contextlib.closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield other
         if other.in_transaction:
@@ -117,6 +117,11 @@ async def test_a_deadline_ends_the_wait(path):
     await database.close()
 
 
+async def _until_it_fails(work) -> None:
+    while True:
+        await work()
+
+
 async def test_the_wait_for_a_connection_of_our_own_is_bounded_too(database):
     free = asyncio.Event()
 
@@ -131,8 +136,7 @@ async def test_the_wait_for_a_connection_of_our_own_is_bounded_too(database):
         for _ in range(4):
             tasks.create_task(hold(database.snapshot()))
         with pytest.raises(Busy):
-            while True:  # until the fourth reader is taken
-                await database.ping()
+            await _until_it_fails(database.ping)
         with pytest.raises(Busy):
             await database.execute(MARK, text="a")
         free.set()

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.spec.difference import ANY, tidy
-from tests.spec.notation import by_example, by_words
+from tests.spec.notation import by_example, by_words, shape
 
-__all__ = ["SPECS", "Promises", "examples", "promises", "raw"]
+__all__ = ["SPECS", "Promises", "event_result", "examples", "promises", "raw"]
 
 FOLDER = Path(__file__).parents[2] / "docs" / "spec"
 SPECS = ("tradestream", "chart_signals", "backtest_events", "catalog", "pyth")
@@ -45,15 +46,15 @@ def raw(spec: str) -> Raw:
 @cache
 def promises(spec: str) -> Promises:
     """What this spec promises."""
-    contents = {key: value for key, value in raw(spec).items() if key not in _NO_PROMISES}
+    contents = deepcopy({key: value for key, value in raw(spec).items() if key not in _NO_PROMISES})
     read_tool, read_facts = _READERS[spec]
     tools = {tool["name"]: read_tool(_left(tool), contents) for tool in contents.pop("tools")}
     return Promises(tools, read_facts(contents))
 
 
-def examples(spec: str) -> list[tuple[str, Raw, Any]]:
-    """(tool, arguments, result or None) of every example call that the spec prints."""
-    found: list[tuple[str, Raw, Any]] = []
+def examples(spec: str) -> list[tuple[str, Raw | None, Any]]:
+    """(tool, arguments or None, result or None) of every example call that the spec prints."""
+    found: list[tuple[str, Raw | None, Any]] = []
     for tool in raw(spec)["tools"]:
         found += [(example["name"], example["arguments"], None) for example in tool.get("examples", ())]
         if tool.get("example_request") or tool.get("example_response"):
@@ -92,20 +93,23 @@ def _chart_tool(tool: Raw, contents: Raw) -> Raw:
 
 
 def _chart_facts(contents: Raw) -> Raw:
-    example = contents["error_data_example"]
-    contents["error_data_example"] = {"code": "integer", "message": "string", "data": "object"}
-    assert contents["error_data_example"].keys() == example.keys()
+    contents["error_data_example"] = shape(contents["error_data_example"], opaque={"data"})
     contents["transports"] = _names(contents["transports"])
     return contents
 
 
-def _events_tool(tool: Raw, contents: Raw) -> Raw:
+def event_result(name: str, contents: Raw) -> Raw:
+    """The schema of one of the event spec's results."""
     results = contents["results"]
     named = {
         "EventEntity": results["EventQueryResult"]["events"][0],
         "EventType": " | ".join(contents["event_types"]),
     }
-    tool["output"] = tidy(by_words(results[tool.pop("result")], named))
+    return by_words(results[name], named)
+
+
+def _events_tool(tool: Raw, contents: Raw) -> Raw:
+    tool["output"] = tidy(event_result(tool.pop("result"), contents))
     return tool
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import getpass
 import importlib.util
@@ -33,7 +32,8 @@ class PostgresServer:
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
-        self._folder = Path(tempfile.mkdtemp(prefix="quantdeck-postgresql-", dir="/tmp"))  # noqa: S108 - a socket's path must be short
+        # Not in TMPDIR: a socket's path must be short.
+        self._folder = Path(tempfile.mkdtemp(prefix="quantdeck-postgresql-", dir="/tmp"))
         account = _account()
         os.chown(self._folder, account.pw_uid, account.pw_gid)
         # The wheel is built without ICU and a machine may have no locales: only C is everywhere.
@@ -126,7 +126,9 @@ def _account() -> pwd.struct_passwd:
 
 def _as_account(program: Path, *arguments: str | Path) -> None:
     account = _account()
-    identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+    identity: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
     subprocess.run(
         [program, *arguments],
         check=True,

@@ -290,7 +290,7 @@ def test_refusals_nobody_has_taken_cost_bounded_memory():
     peak, out = run(b"x\n" * 200_000)
     ordinary, _ = run(lines(PING))
     assert out.count(b"\n") == 200_000
-    assert peak - ordinary < len(out) / 2
+    assert peak - ordinary < 50 * 2**20  # whatever the number of lines; unbounded it is ten times that
 
 
 async def test_a_client_that_has_gone_ends_the_program_quietly(program):

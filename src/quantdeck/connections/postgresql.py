@@ -33,7 +33,10 @@ from quantdeck.core.errors import (
 __all__ = ["PostgreSQL"]
 
 _MIGRATION_LOCK = 0x7175616E74  # "quant"; any number will do that others do not use
-_END_S = 30
+_COMMIT_S = 30
+# A cancelled query has this long to end; then its connection is dropped. The request to cancel can
+# come before the server has begun, and is lost then: only `statement_s` stops such a query there.
+_ROLLBACK_S = 1
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -139,7 +142,7 @@ class PostgreSQL(Database):
     async def _give_back(self, connection: Any) -> None:
         # One that died meanwhile is replaced by the pool; what it answered is answered.
         with contextlib.suppress(*_FAILURES):
-            await self._pool.release(connection, timeout=self._connect_s)
+            await self._pool.release(connection, timeout=_ROLLBACK_S)
 
     @asynccontextmanager
     async def _own_connection(self) -> AsyncIterator[Any]:
@@ -172,7 +175,7 @@ class PostgreSQL(Database):
     async def _end(self, connection: Any, *, commit: bool) -> None:
         try:
             with _our_words():
-                async with asyncio.timeout(_END_S if commit else self._connect_s):
+                async with asyncio.timeout(_COMMIT_S if commit else _ROLLBACK_S):
                     said = await connection.execute("COMMIT" if commit else "ROLLBACK")
             if commit and said != "COMMIT":
                 raise self._given_up()

@@ -157,7 +157,7 @@ async def _ask(call: Call, proceed: Proceed, key: bytes, ttl_s: float) -> Entry:
         data, left_s = found
         source, _, data = data.partition(b"\n")
         call.cached, call.ttl_left_s = True, left_s
-        return Entry(data, source.decode(), clock() + left_s - ttl_s, clock() + left_s)
+        return Entry(data, source.decode(), asked_at, clock() + left_s)
     data = encode(await proceed(call))
     if shared.shared:
         await shared.put(name, call.source.encode() + b"\n" + data, ttl_s)

@@ -175,8 +175,8 @@ class Call:
     user_agent: str | None = None
     peer: str | None = None
     request_bytes: int = 0
-    session: Any = None
-    """The protocol's own session, for what only it can do."""
+    context: Any = None
+    """The protocol's own context of the request, for what only it can do."""
 
     started: float = field(default_factory=time.perf_counter)
     now: Now = field(init=False)

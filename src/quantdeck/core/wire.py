@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -31,8 +31,8 @@ class Answer:
     text: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    blocks: Sequence[Mapping[str, Any]] | None = None
-    """MCP content in place of text and data, for what is not JSON."""
+    raw: Mapping[str, Any] | None = None
+    """The MCP result itself, for what is not JSON: content blocks, a question back to the client."""
 
     @cached_property
     def encoded(self) -> bytes:

@@ -1,4 +1,4 @@
-"""The few pieces of ASGI that the HTTP routes share: a body within bounds, an answer, a refusal, a client that leaves."""
+"""What the HTTP routes share: a body within bounds, an answer, a refusal, a client that leaves."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | None:
         raise _too_large(limit)
     first = await receive()
     if first["type"] == "http.request" and not first.get("more_body"):
-        return _within(first.get("body", b""), limit)
+        return bytes(_within(first.get("body", b""), limit))
     try:
         async with asyncio.timeout(BODY_S):
             return await _rest(first, receive, limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 import stat
 from collections.abc import Sequence
@@ -11,7 +12,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
 
-import structlog
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -21,7 +21,7 @@ from quantdeck.settings import MisconfiguredError, Settings
 
 __all__ = ["Identity", "Tokens"]
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 Name = Annotated[str, Field(min_length=1, max_length=128)]
 
@@ -51,7 +51,7 @@ class Identity:
     @classmethod
     def of(cls, token: Token) -> Identity:
         caller = Caller(token.id, token.scopes, token.servers, token.account, token.sha256)
-        known = AccessToken(token="", client_id=token.id, scopes=sorted(token.scopes), subject=token.sha256)  # noqa: S106
+        known = AccessToken(token="", client_id=token.id, scopes=sorted(token.scopes), subject=token.sha256)
         return cls(caller, AuthenticatedUser(known))
 
 
@@ -107,9 +107,10 @@ class Tokens:
             self._filed = _read(self._path)
         except MisconfiguredError as error:
             # Half written, perhaps: what was valid stays so until the file can be read again.
-            log.error("token_file_unreadable", why=str(error), kept=len(self._filed))  # noqa: TRY400
+            told = {"why": str(error), "kept": len(self._filed)}
+            log.error("token_file_unreadable", extra={"fields": told})  # noqa: TRY400
         else:
-            log.info("token_file_read", tokens=len(self._filed))
+            log.info("token_file_read", extra={"fields": {"tokens": len(self._filed)}})
 
 
 def _whole(name: str, token: str) -> Identity:
@@ -140,7 +141,8 @@ def _read(path: Path) -> list[Identity]:
     if not tokens:
         raise MisconfiguredError(f"QUANTDECK_TOKENS: {path} has no tokens, so nobody could call")
     if mode & (stat.S_IRGRP | stat.S_IROTH):
-        log.warning("token_file_readable_by_others", path=str(path), advice="chmod 600")
+        told = {"path": str(path), "advice": "chmod 600"}
+        log.warning("token_file_readable_by_others", extra={"fields": told})
     return [Identity.of(token) for token in tokens]
 
 

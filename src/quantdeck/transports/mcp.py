@@ -17,6 +17,8 @@ from mcp.server.lowlevel import NotificationOptions
 from mcp.server.lowlevel import Server as SdkServer
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
+from mcp_types.methods import validate_client_request
+from pydantic import ValidationError
 
 from quantdeck import __version__
 from quantdeck.app import App
@@ -27,7 +29,7 @@ from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.transports.sdk_seams import accepts_calls, connection_of, is_modern, no_tracing
 from quantdeck.transports.sessions import Sessions
 
-__all__ = ["CALLER_KEY", "Endpoint", "Watchers", "is_well_formed", "mcp_server"]
+__all__ = ["CALLER_KEY", "Endpoint", "Watchers", "is_valid", "is_well_formed", "mcp_server"]
 
 CALLER_KEY = "quantdeck.caller"
 """Where the HTTP transport leaves the caller in the request's scope."""
@@ -145,6 +147,8 @@ class Endpoint:
         self.sessions.heed(ctx)
         if ctx.method != "tools/call" or not accepts_calls(ctx) or not is_well_formed(ctx.params):
             return await call_next(ctx)
+        if ctx.request is not None and not is_valid(ctx.protocol_version, ctx.params):
+            return await call_next(ctx)  # over HTTP strangers call: the SDK's whole check, not only what we rely on
         return await self.answer(ctx, raw=self.raw)
 
     async def answer(self, ctx: Any, *, raw: bool) -> dict[str, Any]:
@@ -152,8 +156,8 @@ class Endpoint:
         return await self._called(ctx, ctx.params["name"], ctx.params.get("arguments") or {}, raw=raw)
 
     async def call_tool(self, ctx: Any, params: t.CallToolRequestParams) -> Any:
-        """What the fast path would not take, the SDK has refused already; this is for its tests' sake."""
-        return await self._called(ctx, params.name, params.arguments or {}, raw=self.raw)
+        """What the fast path leaves to the SDK's checks and they let pass: the later rounds of a question."""
+        return await self._called(ctx, params.name, params.arguments or {}, raw=False)
 
     async def _called(self, ctx: Any, name: str, arguments: Mapping[str, Any], *, raw: bool) -> dict[str, Any]:
         contract = self.by_name.get(name)
@@ -165,16 +169,10 @@ class Endpoint:
         return self._result(ctx, outcome, raw=raw)
 
     def _result(self, ctx: Any, answer: Answer, *, raw: bool) -> dict[str, Any]:
-        encoded = answer.encoded
-        text = answer.text or encoded.decode()
-        result: dict[str, Any] = {"content": answer.blocks or [{"type": "text", "text": text}]}
-        if answer.is_error:
-            result["isError"] = True
-        elif answer.blocks is None:
-            result["structuredContent"] = orjson.Fragment(encoded) if raw else orjson.loads(encoded)
+        result = _told(answer, raw=raw) if answer.raw is None else dict(answer.raw)
         meta = dict(answer.meta)
         if is_modern(ctx):
-            result["resultType"] = "complete"
+            result.setdefault("resultType", "complete")
             meta[t.SERVER_INFO_META_KEY] = self.sdk.server_info_stamp
         if meta:
             result["_meta"] = meta
@@ -199,7 +197,7 @@ class Endpoint:
             user_agent=headers.get("user-agent"),
             peer=request.client.host if request is not None and request.client else None,
             request_bytes=len(orjson.dumps(arguments)) if arguments else 2,
-            session=ctx.session,
+            context=ctx,
         )
 
     def _caller(self, ctx: Any) -> Caller:
@@ -261,11 +259,16 @@ class Endpoint:
         shown = [offer.render for offer in self.server.prompts if self._shows(ctx, offer.render)]
         return t.ListPromptsResult(prompts=[_prompt(contract) for contract in shown])
 
-    async def get_prompt(self, ctx: Any, params: t.GetPromptRequestParams) -> t.GetPromptResult:
+    async def get_prompt(
+        self, ctx: Any, params: t.GetPromptRequestParams
+    ) -> t.GetPromptResult | t.InputRequiredResult:
         found = [offer.render for offer in self.server.prompts if offer.render.name == params.name]
         if not found:
             raise MCPError(t.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
-        data = _data(await self._run(ctx, found[0], params.arguments or {}))
+        outcome = await self._run(ctx, found[0], params.arguments or {})
+        if isinstance(outcome, Answer) and outcome.raw is not None:
+            return t.InputRequiredResult.model_validate(outcome.raw)
+        data = _data(outcome)
         messages = [{"role": "user", "content": {"type": "text", "text": data}}] if isinstance(data, str) else data
         return t.GetPromptResult.model_validate({"description": found[0].description, "messages": messages})
 
@@ -291,8 +294,23 @@ def is_well_formed(params: Any) -> bool:
         and isinstance(params.get("name"), str)
         and isinstance(params.get("arguments", {}), Mapping | None)
         and isinstance(params.get("_meta", {}), Mapping | None)
-        and "inputResponses" not in params
+        and params.keys().isdisjoint(("inputResponses", "requestState"))
     )
+
+
+def is_valid(protocol_version: str, params: Mapping[str, Any]) -> bool:
+    """Whether the SDK finds nothing wrong with a `tools/call`, envelope included."""
+    try:
+        validate_client_request("tools/call", protocol_version, dict(params))
+    except (KeyError, ValidationError):
+        return False
+    return True
+
+
+def _pattern(uri_template: str) -> Any:
+    from mcp.shared.uri_template import UriTemplate  # only where there are templates
+
+    return UriTemplate.parse(uri_template)
 
 
 def _listed(contract: Contract, *, dotted: bool) -> t.Tool:
@@ -301,10 +319,20 @@ def _listed(contract: Contract, *, dotted: bool) -> t.Tool:
         title=contract.title,
         description=contract.description,
         input_schema=contract.input_schema,
-        output_schema=contract.output_schema,
+        output_schema=contract.output_schema or None,  # none where the answer is no JSON
         annotations=t.ToolAnnotations.model_validate(contract.annotations),
         _meta={"quantdeck/name": contract.name} if contract.name != contract.listed else None,
     )
+
+
+def _told(answer: Answer, *, raw: bool) -> dict[str, Any]:
+    encoded = answer.encoded
+    result: dict[str, Any] = {"content": [{"type": "text", "text": answer.text or encoded.decode()}]}
+    if answer.is_error:
+        result["isError"] = True
+    else:
+        result["structuredContent"] = orjson.Fragment(encoded) if raw else orjson.loads(encoded)
+    return result
 
 
 def _contents(uri: str, text: str, mime_type: str, *, binary: bool) -> Any:

@@ -20,16 +20,14 @@ from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS, MCP_PARAM_HEADER_PREFIX, InboundModernRoute
 from mcp.shared.transport_context import TransportContext
-from mcp_types.methods import validate_client_request
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
 
 from quantdeck.core.call import Progress
 from quantdeck.core.wire import encode
 from quantdeck.transports.asgi import reply, while_connected
 from quantdeck.transports.lines import usable_id
-from quantdeck.transports.mcp import Endpoint, is_well_formed
-from quantdeck.transports.sdk_seams import (
+from quantdeck.transports.mcp import Endpoint, is_valid, is_well_formed
+from quantdeck.transports.sdk_seams_http import (
     REQUEST_CANCELLED,
     classify_inbound_request,
     find_duplicated_routing_header,
@@ -94,7 +92,7 @@ class PlainCalls:
             return None
         if type(message) is not dict or message.get("method") != "tools/call" or message.get("jsonrpc") != "2.0":
             return None
-        params = message.get("params")
+        params: Any = message.get("params")
         if usable_id(message.get("id")) is None or not is_well_formed(params):
             return None
         contract = self._endpoint.by_name.get(params["name"])
@@ -103,7 +101,8 @@ class PlainCalls:
     def _is_plain(self, contract: Contract, params: Mapping[str, Any]) -> bool:
         if "progressToken" in (params.get("_meta") or {}) and Progress in contract.injected.values():
             return False
-        return self._endpoint.app.runtime.deadline_s.get(contract.name, contract.policy.deadline_s) <= LONG_S
+        deadline_s = self._endpoint.app.runtime.deadline_s.get(contract.name, contract.policy.deadline_s)
+        return 0 < deadline_s <= LONG_S
 
     def _mirrored_wrongly(self, request: Request, params: Mapping[str, Any]) -> bool:
         arguments = params.get("arguments") or {}
@@ -113,7 +112,12 @@ class PlainCalls:
         return validate_mcp_param_headers(schema, arguments, request.headers) is not None
 
     async def answer(
-        self, call: PlainCall, request: Request, receive: Receive, send: Send, headers: Iterable[tuple[bytes, bytes]] = ()
+        self,
+        call: PlainCall,
+        request: Request,
+        receive: Receive,
+        send: Send,
+        headers: Iterable[tuple[bytes, bytes]] = (),
     ) -> None:
         """Run it and answer; a client that leaves cancels it, where it may be cancelled."""
         status, outcome = 200, {"error": {"code": REQUEST_CANCELLED, "message": "Request cancelled"}}
@@ -129,9 +133,7 @@ class PlainCalls:
 
 
 def _checked(message: dict[str, Any], connection: Connection) -> PlainCall | None:
-    try:
-        validate_client_request("tools/call", connection.protocol_version, message["params"])
-    except (KeyError, ValidationError):
+    if not is_valid(connection.protocol_version, message["params"]):
         return None
     return PlainCall(message["id"], message["params"], connection)
 
@@ -174,7 +176,7 @@ class _NoStream:
         self.request_id = request_id
         self.cancel_requested = anyio.Event()
 
-    async def send_raw_request(self, method: str, params: Any, opts: Any = None) -> dict[str, Any]:
+    async def send_raw_request(self, method: str, params: Any, opts: Any = None) -> dict[str, Any]:  # noqa: ARG002
         raise NoBackChannelError(method)
 
     async def notify(self, method: str, params: Any, opts: Any = None) -> None:

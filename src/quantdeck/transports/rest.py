@@ -122,7 +122,7 @@ def _read(scope: Scope, body: bytes) -> _Asked:
     return _Asked(name, _member(message, "arguments", dict) or {}, correlation_id(corr_id), key)
 
 
-_KINDS = {str: "a string", dict: "an object"}
+_KINDS: dict[type, str] = {str: "a string", dict: "an object"}
 
 
 def _member(message: Any, name: str, kind: type, *, required: bool = False) -> Any:

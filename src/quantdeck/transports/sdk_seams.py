@@ -6,46 +6,32 @@ fails there with its name and not somewhere in the middle of a call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 # The two serving loops behind `Server.run`. Run itself first relays every message through a second stream and task
 # while it finds out the era; our reader has already seen the first request (measured: 26 us of an 86 us call).
 from mcp.server.runner import _serve_legacy_stream, _serve_modern_stream
-from mcp.server.streamable_http import REQUEST_CANCELLED, StreamableHTTPServerTransport
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 # The key under which the SDK matches cancellations: "7" and 7 are one request to it, so they are to us.
 from mcp.shared.dispatcher import coerce_request_id
 
-# The modern era's own checks of a request's headers against its body, so that ours cannot differ.
-from mcp.shared.inbound import classify_inbound_request, find_duplicated_routing_header, validate_mcp_param_headers
-
 # `on_request_unanswered` is the only sign that a cancelled request is over.
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from starlette.requests import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
-    from mcp.server.auth.middleware.bearer_auth import AuthorizationContext
     from mcp.server.lowlevel import Server
     from mcp.server.models import InitializationOptions
     from mcp.shared._stream_protocols import ReadStream, WriteStream
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 __all__ = [
-    "REQUEST_CANCELLED",
     "SEAMS",
     "ServerMessageMetadata",
-    "SessionManager",
     "SessionMessage",
-    "classify_inbound_request",
     "coerce_request_id",
-    "find_duplicated_routing_header",
     "serve_connection",
-    "validate_mcp_param_headers",
 ]
 
 SEAMS: tuple[str, ...] = (
@@ -115,7 +101,7 @@ def no_tracing(server: Server[Any]) -> None:
     server.middleware.clear()
 
 
-# What HTTP needs; see transports/plain_calls.py and transports/http.py.
+# What HTTP needs is in sdk_seams_http.py, because a stdio process must not import the SDK's HTTP side.
 
 SEAMS += (
     "mcp.server.streamable_http.REQUEST_CANCELLED",
@@ -125,36 +111,3 @@ SEAMS += (
     "mcp.shared.inbound.find_duplicated_routing_header",
     "mcp.shared.inbound.validate_mcp_param_headers",
 )
-
-Posted = Callable[[str, "ASGIApp", Request, "Receive", "Send"], "Awaitable[None]"]
-"""What answers a POST to a session, given the session's id and what the SDK would do with it."""
-
-
-class SessionManager(StreamableHTTPSessionManager):
-    """Sessions whose POSTs we see before their streams do.
-
-    Private: the SDK has no hook there. Everything in front of it (which session, whose credential, the idle timer,
-    whether it has ended) stays the SDK's own, which is why the hook is here and not before the manager.
-    """
-
-    def __init__(self, app: Server[Any], posted: Posted, **settings: Any) -> None:
-        super().__init__(app, **settings)
-        self._posted = posted
-
-    def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
-        transport = super()._admit_session(requestor)
-        if transport is not None:
-            self._hook(transport)
-        return transport
-
-    def _hook(self, transport: StreamableHTTPServerTransport) -> None:
-        session_id, posted, usual = transport.mcp_session_id or "", self._posted, transport._handle_post_request
-
-        async def carry_on(scope: Scope, receive: Receive, send: Send) -> None:
-            await usual(scope, Request(scope, receive), receive, send)
-
-        async def post(scope: Scope, request: Request, receive: Receive, send: Send) -> None:
-            del scope
-            await posted(session_id, carry_on, request, receive, send)
-
-        transport._handle_post_request = post  # type: ignore[method-assign]

@@ -43,7 +43,7 @@ class SlidingWindows:
             window.append(now)
         while len(self._windows) > self._max:
             self._windows.popitem(last=False)
-        reset_s = window[0] + WINDOW_S - now if window else WINDOW_S
+        reset_s = window[0] - now + WINDOW_S if window else WINDOW_S
         return Grant(granted, per_minute, max(0, per_minute - len(window)), reset_s)
 
 

@@ -1,0 +1,81 @@
+"""Nothing promised in docs/spec is missing or differs, but for what is written down beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.spec import program
+from tests.spec.accounts import KINDS, Account, departures, not_built, proved, to_write
+from tests.spec.difference import Difference, differences
+from tests.spec.promised import SPECS, promises
+
+ROOT = Path(__file__).parents[2]
+ENTRIES = [entry for entry in departures() if entry.kind != "prose"]
+
+
+@cache
+def found(spec: str) -> list[Difference]:
+    """Every difference between this spec and the program."""
+    promised = promises(spec)
+    return [*_tools(spec), *differences(promised.facts, _spoken_of(promised.facts, program.facts(spec)), spec=spec)]
+
+
+def _tools(spec: str) -> Iterator[Difference]:
+    promised, actual = promises(spec).tools, program.tools(spec)
+    for name in promised.keys() - actual.keys():
+        yield Difference(spec, name, "tool", "missing", promised=f"a tool of {promised[name]['server']}")
+    for name in actual.keys() - promised.keys():
+        yield Difference(spec, name, "tool", "added", actual=f"a tool of {actual[name]['server']}")
+    for name in sorted(promised.keys() & actual.keys()):
+        yield from differences(promised[name], _spoken_of(promised[name], actual[name]), spec=spec, tool=name)
+
+
+def _spoken_of(promised, actual):
+    """What the spec says nothing of at all (a deadline, say) is ours to choose."""
+    return {key: value for key, value in actual.items() if key in promised}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_every_difference_from_the_spec_is_accounted_for(spec):
+    accounts: list[Account] = [*ENTRIES, *not_built(), *proved()]
+    unlisted = [one for one in found(spec) if not any(account.explains(one) for account in accounts)]
+    assert not unlisted, "\n\n".join(["", *map(to_write, unlisted)])
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=str)
+def test_a_departure_is_still_one(entry):
+    specs = SPECS if entry.spec == "*" else (entry.spec,)
+    assert any(entry.explains(one) for spec in specs for one in found(spec)), (
+        f"docs/spec/departures.toml is stale: nothing of {entry} is {entry.kind} any more; strike the entry"
+    )
+
+
+@pytest.mark.parametrize("entry", not_built(), ids=str)
+def test_what_is_listed_as_not_built_is_not(entry):
+    assert any(entry.explains(one) for one in found(entry.spec)), (
+        f"{entry} is built, or was never promised: strike it from docs/spec/not_built.toml"
+    )
+
+
+def test_a_proof_is_a_test_of_something_promised():
+    for entry in proved():
+        assert any(entry.explains(one) for one in found(entry.spec)), (
+            f"docs/spec/proved.toml is stale: {entry} is not promised, or is compared as data; strike the entry"
+        )
+        file, _, function = entry.test.partition("::")
+        source = (ROOT / file).read_text()
+        assert re.search(rf"^(async )?def {re.escape(function)}\(", source, re.MULTILINE), f"{entry.test} is no test"
+
+
+def test_every_departure_says_what_and_why():
+    for entry in departures():
+        assert entry.kind in KINDS
+        assert entry.what.strip()
+        assert re.search(r"\((rulings|architecture|issue|docs/adr)\b.*\)$", entry.why.strip()), (
+            f"{entry}: end `why` with where it was decided, in brackets: (rulings: …), (architecture: …), (docs/adr/…)"
+        )
