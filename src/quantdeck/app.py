@@ -41,6 +41,10 @@ class Health:
     advice: str = ""
 
 
+HEALTH_S = 5.0
+"""How long a source may take to say that it is there."""
+
+
 class Databases:
     """The relational databases of a process: one server for everything, or a SQLite file per group."""
 
@@ -168,14 +172,18 @@ class App:
     async def health(self) -> list[Health]:
         """Each source that these servers use, asked now."""
         kinds = {kind for server in self.servers for c in server.contracts for kind in c.sources}
-        return [await self._health(kind) for kind in sorted(kinds, key=lambda kind: kind.__name__)]
+        return await asyncio.gather(*map(self._health, sorted(kinds, key=lambda kind: kind.__name__)))
 
     async def _health(self, kind: type[Source]) -> Health:
         name = kind.__name__.lower()
         try:
-            await self.runtime.source(kind).ping()
+            async with asyncio.timeout(HEALTH_S):
+                await self.runtime.source(kind).ping()
         except NotConfigured as error:
             return Health(name, error.source, "disabled", error.message)
+        except TimeoutError:
+            advice = f"It has not answered within {HEALTH_S:g} s"
+            return Health(name, self.runtime.source(kind).source, "unhealthy", advice)
         except SourceError as error:
             return Health(name, error.source, "unhealthy", error.message)
         return Health(name, self.runtime.source(kind).source, "healthy")

@@ -29,6 +29,10 @@ def _listed(value: Any) -> Any:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def _level(value: Any) -> Any:
+    return {"warn": "warning"}.get(word := value.lower(), word) if isinstance(value, str) else value
+
+
 Names = Annotated[list[str], BeforeValidator(_listed)]
 
 
@@ -39,31 +43,31 @@ class MisconfiguredError(ValueError):
 class PostgreSQL(BaseModel):
     """Its connection pool. The defaults are the first spec's."""
 
-    min_connections: int = Field(2, ge=0)
-    max_connections: int = Field(10, ge=1)
-    idle_s: float = Field(300, gt=0)
-    connect_s: float = Field(5, gt=0)
+    min_connections: int = Field(2, ge=0, description="kept open when idle")
+    max_connections: int = Field(10, ge=1, description="never more than this many")
+    idle_s: float = Field(300, gt=0, description="after which an idle one above the minimum is closed")
+    connect_s: float = Field(5, gt=0, description="longest wait for a connection, new or free")
     statement_cache_size: int = Field(100, ge=0, description="0 behind PgBouncer")
 
 
 class Cache(BaseModel):
     """The answer cache of one process."""
 
-    max_entries: int = Field(4096, ge=1)
-    max_mb: int = Field(64, ge=1)
+    max_entries: int = Field(4096, ge=1, description="answers kept at most")
+    max_mb: int = Field(64, ge=1, description="their size together, in MiB")
     ttl_s: dict[str, float] = Field(default_factory=dict, description="by tool; 0 turns it off")
 
 
 class Http(BaseModel):
     """The HTTP transport."""
 
-    host: str = "127.0.0.1"
-    port: int = 8003
-    max_body_mb: float = Field(4, gt=0)
+    host: str = Field("127.0.0.1", description="address to bind; any but loopback needs a token")
+    port: int = Field(8003, ge=0, le=65535, description="port to bind; 0 takes a free one")
+    max_body_mb: float = Field(4, gt=0, description="largest request body, in MiB")
     hosts: Names = Field(default_factory=list, description="host names to answer to beside loopback")
     origins: Names = Field(default_factory=list, description="origins of web pages that may call")
-    trusted_proxies: Names = Field(default_factory=list)
-    drain_s: float = Field(30, gt=0)
+    trusted_proxies: Names = Field(default_factory=list, description="whose forwarded headers are believed")
+    drain_s: float = Field(30, gt=0, description="longest wait for calls in flight at the end")
 
 
 class Settings(BaseModel):
@@ -92,7 +96,7 @@ class Settings(BaseModel):
         SecretStr(""), description="what a caller of portfolio-mcp must present"
     )
 
-    chart_errors: Literal["rpc", "result", "strict"] = "rpc"
+    chart_errors: Literal["rpc", "result", "strict"] = Field("rpc", description="how chart-signals reports failures")
     dotted_names: bool = Field(False, description="list catalog tools with dots in their names")
     cache: Cache = Cache()
     deadline_s: dict[str, float] = Field(default_factory=dict, description="by tool")
@@ -102,7 +106,9 @@ class Settings(BaseModel):
     port: int | None = Field(
         None, json_schema_extra=_also("MCP_SERVER_PORT"), description="of HTTP"
     )
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_level)] = Field(
+        "info", description="debug, info, warning (or warn), error"
+    )
     log_file: Path | None = Field(None, description="default: stderr")
 
     @property
@@ -145,4 +151,11 @@ def _found(model: type[BaseModel], environ: Mapping[str, str], prefix: str) -> I
             continue
         said = next((environ[name] for name in names(prefix, field_name, field) if environ.get(name)), None)
         if said is not None:
-            yield field_name, orjson.loads(said) if said.startswith("{") else said
+            yield field_name, _read(said, names(prefix, field_name, field)[0])
+
+
+def _read(said: str, name: str) -> Any:
+    try:
+        return orjson.loads(said) if said.startswith("{") else said
+    except orjson.JSONDecodeError as error:
+        raise MisconfiguredError(f"{name} is not JSON: {error}") from error

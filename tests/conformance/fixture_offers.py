@@ -93,9 +93,7 @@ RESOURCES = (
     Resource(uri="test://static-binary", read=static_binary, mime_type="image/png", binary=True),
     Resource(uri="test://watched-resource", read=watched),
 )
-TEMPLATES = (
-    ResourceTemplate(uri_template="test://template/{id}/data", read=numbered, mime_type="application/json"),
-)
+TEMPLATES = (ResourceTemplate(uri_template="test://template/{id}/data", read=numbered, mime_type="application/json"),)
 PROMPTS = (
     Prompt(render=test_simple_prompt),
     Prompt(render=test_prompt_with_arguments, complete={"arg1": _complete, "arg2": _complete}),

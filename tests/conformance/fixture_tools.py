@@ -22,7 +22,11 @@ IMAGE = {
     "mimeType": "image/png",
     "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==",
 }
-AUDIO = {"type": "audio", "mimeType": "audio/wav", "data": "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="}
+AUDIO = {
+    "type": "audio",
+    "mimeType": "audio/wav",
+    "data": "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=",
+}
 
 
 @fixture.tool()
@@ -116,7 +120,7 @@ Region = Annotated[str, Field(description="Where", json_schema_extra={"x-mcp-hea
 
 
 @fixture.tool()
-async def test_x_mcp_header(region: Region = "nowhere") -> Result:
+async def mirrored(region: Region = "nowhere") -> Result:
     """Take an argument that is mirrored in a header"""
     return text(f"region={region}")
 
@@ -130,7 +134,7 @@ async def json_schema_2020_12_tool() -> Result:
 class _Rich(Contract):
     """A contract whose published schema was written by hand: ours are read from parameters and never so rich."""
 
-    input_schema: dict[str, Any] = {  # type: ignore[assignment]  # noqa: RUF012
+    input_schema: dict[str, Any] = {  # noqa: RUF012
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
         "$defs": {
@@ -172,6 +176,6 @@ TOOLS = (
     test_logging_tool,
     test_trigger_tool_change,
     test_trigger_prompt_change,
-    test_x_mcp_header,
+    mirrored,
     _rich(json_schema_2020_12_tool),
 )

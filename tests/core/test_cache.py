@@ -181,7 +181,7 @@ def varying(*names: str) -> Contract:
 
 
 @pytest.mark.parametrize(
-    ("names", "one", "two", "shared"),
+    "names, one, two, shared",
     [
         ((), {"caller": ALICE}, {"caller": BOB}, True),
         ((), {"upstream_token": "a"}, {"upstream_token": "b"}, True),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 import orjson
 import pytest
 from pydantic import Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from quantdeck.core.call import Caller, Progress
 from quantdeck.core.clock import Now
@@ -157,7 +157,7 @@ def test_clamp_publishes_both_bounds():
     assert (limit["type"], limit["minimum"], limit["maximum"]) == ("integer", 1, 100)
 
 
-@pytest.mark.parametrize(("given", "used"), [(1, 1), (7, 7), (100, 100), (101, 100), (10**15, 100), (9.0, 9)])
+@pytest.mark.parametrize("given, used", [(1, 1), (7, 7), (100, 100), (101, 100), (10**15, 100), (9.0, 9)])
 async def test_clamp_cuts_what_is_above_and_the_tool_echoes_it(given, used):
     answer = body(await Program().call(fill, {"order": {"side": "buy", "size": 1}, "from": 1, "limit": given}))
     assert answer["data"]["title"] == str(used)
@@ -221,7 +221,7 @@ def test_a_union_of_objects_is_an_object_with_branches():
 
 
 @pytest.mark.parametrize(
-    ("policy", "hints"),
+    "policy, hints",
     [
         (Policy(), (True, False, True, False)),
         (Policy(effect=True), (False, False, False, False)),

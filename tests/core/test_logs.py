@@ -95,10 +95,8 @@ def test_every_logger_of_the_process_takes_the_same_way(pipe, configured):
 
 
 def test_an_exception_is_told_with_its_traceback(pipe, configured):
-    try:
-        raise ValueError("the reason")
-    except ValueError:
-        logging.getLogger("quantdeck").exception("unexpected")
+    error = ValueError("the reason")
+    logging.getLogger("quantdeck").error("unexpected", exc_info=error)
     (line,) = lines(pipe, configured)
     assert "the reason" in orjson.loads(line)["exception"]
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sys
 from hashlib import sha256
+from types import ModuleType
 from typing import Annotated, Any
 
 import pytest
+from opentelemetry import trace
 from pydantic import Field
 
 from quantdeck.core.call import Call
@@ -91,7 +95,7 @@ async def test_neither_a_token_nor_an_address_is_in_an_event(program):
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "failure", "kind", "code"),
+    "tool, arguments, failure, kind, code",
     [
         (look, {"number": "x"}, None, "invalid_input", "-32602"),
         (look, {}, NOT_FOUND("nothing"), "not_found", "not_found"),
@@ -202,6 +206,28 @@ async def test_latencies_and_errors_are_counted_by_tool(program):
     assert (tools["rank"].calls, tools["rank"].errors) == (3, {"INVALID_PARAMETER": 1})
     assert (tools["slow"].calls, tools["slow"].slo_ms) == (1, 7)
     assert tools["rank"].total_ms > 0
+
+
+class Tracer:
+    """A tracer that somebody has installed."""
+
+    def __init__(self) -> None:
+        self.spans: list[tuple[str, dict[str, Any]]] = []
+
+    def start_as_current_span(self, name: str, attributes: dict[str, Any]) -> Any:
+        self.spans.append((name, attributes))
+        return contextlib.nullcontext()
+
+
+async def test_a_call_is_a_span_where_a_tracer_is_installed(program, monkeypatch):
+    tracer = Tracer()
+    monkeypatch.setattr(trace, "get_tracer", lambda _: tracer)
+    monkeypatch.delitem(sys.modules, "opentelemetry.sdk.trace", raising=False)
+    await program.call(look)
+    assert tracer.spans == []
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", ModuleType("opentelemetry.sdk.trace"))
+    await program.call(look, transport="http")
+    assert tracer.spans == [("tools/call look", {"mcp.tool.name": "look", "mcp.transport": "http"})]
 
 
 def test_quantiles_are_the_bounds_under_which_a_share_of_calls_stayed():

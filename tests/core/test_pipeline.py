@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from quantdeck.core import call as stages
+from quantdeck.core.cache import cache
 from quantdeck.core.call import STAGES, Call, Caller, Progress, chain
 from quantdeck.core.contract import Policy, read
 from quantdeck.core.errors import ErrorCode, QueryFailed, ToolError, Unreachable
+from quantdeck.core.limits import limit_rate
 from quantdeck.dialects.catalog import catalog
 from quantdeck.dialects.tradestream import tradestream
 from tests.support.runtime import ALICE, Desk, Program, body, error_of
@@ -42,9 +43,9 @@ def test_the_stages_stand_in_the_order_of_the_architecture():
 
 
 def test_a_chain_holds_only_what_its_policy_uses():
-    assert stages.limit_rate(ask) is None
-    assert stages.cache(ask) is None
-    assert stages.limit_rate(ask_much) is not None
+    assert limit_rate(ask) is None
+    assert cache(ask) is None
+    assert limit_rate(ask_much) is not None
 
 
 async def test_a_chain_is_built_once_and_serves_any_number_of_calls():
@@ -71,7 +72,7 @@ async def test_the_rate_is_limited_before_arguments_are_looked_at():
 
 
 @pytest.mark.parametrize(
-    ("scopes", "servers", "effect", "granted"),
+    "scopes, servers, effect, granted",
     [
         ({"*"}, {"*"}, True, True),
         ({"read"}, {"*"}, False, True),

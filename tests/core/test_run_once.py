@@ -49,9 +49,7 @@ async def database(tmp_path) -> AsyncIterator[Database]:
 @pytest.fixture(params=["the source's journal", "the coordination's journal"])
 async def program(request, database) -> AsyncIterator[Program]:
     own = request.param == "the source's journal"
-    made = Program(
-        desk=Desk(journal=database.journal if own else None), coordination=Embedded(lambda: database)
-    )
+    made = Program(desk=Desk(journal=database.journal if own else None), coordination=Embedded(lambda: database))
     yield made
     made.desk.gate.open()
     await made.runtime.tasks.finish()
@@ -154,7 +152,9 @@ async def test_an_error_is_not_stored_and_the_key_stays_free(program, failure):
     assert body(await program.call(save, {"what": "else"}, idempotency_key="k"))["data"]["asked"] == 2
 
 
-@pytest.mark.parametrize("failure", [Unreachable("gone", source="fake"), QueryFailed("no", source="fake"), OSError("!")])
+@pytest.mark.parametrize(
+    "failure", [Unreachable("gone", source="fake"), QueryFailed("no", source="fake"), OSError("!")]
+)
 async def test_an_effect_that_broke_off_is_unknown_unless_a_transaction_took_it_back(database, failure):
     for own, code, details in (
         (database.journal, None, None),

@@ -43,7 +43,7 @@ B = Server(
 
 
 @pytest.mark.parametrize(
-    ("offers", "repeated"),
+    "offers, repeated",
     [
         ({"tools": (tool("one"), tool("one"))}, "one"),
         ({"tools": (tool("one.two"), tool("one_two"))}, "one_two"),

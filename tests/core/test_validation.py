@@ -60,9 +60,9 @@ TOOLS: dict[str, Contract] = {
     "tradestream": tradestream.tool(errors=(INVALID_SIDE,), cache_s=30)(place),
     "chart": chart.tool(errors=(INVALID_SIDE,))(place),
     "backtest_events": backtest_events.tool(errors=(INVALID_SIDE,))(place),
-    "catalog": catalog.tool("place.it", deadline_ms=5000, p95_ms=1, per_minute=10**6, cache_s=1, errors=(INVALID_SIDE,))(
-        place
-    ),
+    "catalog": catalog.tool(
+        "place.it", deadline_ms=5000, p95_ms=1, per_minute=10**6, cache_s=1, errors=(INVALID_SIDE,)
+    )(place),
     "pyth": pyth.tool(errors=(INVALID_SIDE,))(place),
 }
 INVALID = {
@@ -111,7 +111,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize("spec", TOOLS)
-@pytest.mark.parametrize(("wrong", "where", "words"), REFUSED, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize("wrong, where, words", REFUSED, ids=lambda value: str(value)[:40])
 async def test_what_the_schema_does_not_allow_is_the_specs_own_invalid_code(spec, wrong, where, words):
     code, sentence, details = error_of(await Program().call(TOOLS[spec], {"name": "a", **wrong}))
     assert code == INVALID[spec]
@@ -166,7 +166,7 @@ async def test_null_is_a_value_where_anything_is_required():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "name", "understood"),
+    "arguments, name, understood",
     [
         ({"count": 5.0}, "count", 5),
         ({"count": 2**63 - 1}, "count", 2**63 - 1),
@@ -205,7 +205,9 @@ async def test_a_numeral_is_finite(text):
 
 
 @pytest.mark.parametrize("spec", TOOLS)
-@pytest.mark.parametrize("wrong", [{"name": "\ud800"}, {"anything": 2**64}, {"count": 10**30}, {"anything": {"a": "\udfff"}}, {"\ud800": 1}])
+@pytest.mark.parametrize(
+    "wrong", [{"name": "\ud800"}, {"anything": 2**64}, {"count": 10**30}, {"anything": {"a": "\udfff"}}, {"\ud800": 1}]
+)
 async def test_what_is_no_json_is_an_invalid_argument_and_no_failure_of_ours(spec, wrong):
     assert error_of(await Program().call(TOOLS[spec], {"name": "a", **wrong}))[0] == INVALID[spec]
 
@@ -277,4 +279,3 @@ async def test_no_json_whatever_gets_anything_but_a_declared_answer(arguments, s
     if outcome.is_error:
         assert outcome.code in TOOLS[spec].may_answer
         assert outcome.status == 400, "arguments alone are never the server's fault"
-

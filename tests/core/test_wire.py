@@ -24,7 +24,7 @@ class Row:
 
 
 @pytest.mark.parametrize(
-    ("value", "encoded"),
+    "value, encoded",
     [
         ({"a": 1, "b": [True, None]}, b'{"a":1,"b":[true,null]}'),
         (Row("é", math.nan), '{"name":"é","price":null}'.encode()),

@@ -36,7 +36,7 @@ class Served:
     async def __call__(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The answer's body; both channels must carry it, and an error only the text."""
         result = await self.client.call_tool(tool, arguments)
-        body: dict[str, Any] = orjson.loads(result.content[0].text)
+        body: dict[str, Any] = orjson.loads(result.content[0].text)  # type: ignore[union-attr]
         assert result.is_error is ("error" in body)
         assert result.structured_content == (None if result.is_error else body)
         return body

@@ -26,6 +26,7 @@ REFUSED = ErrorCode("REFUSED", "No", 400)
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.services)])
 async def databases(request, tmp_path) -> AsyncIterator[tuple[Database, Database]]:
     """The same database twice: as two processes of a home have it."""
+    pair: tuple[Database, ...]
     if request.param == "sqlite":
         pair = tuple(SQLite(tmp_path / "state.db", groups=("journal", "state")) for _ in range(2))
     else:

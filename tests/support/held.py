@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 __all__ = ["Held"]
 
@@ -23,14 +23,15 @@ class Held:
 
     async def enter(self, context: AbstractAsyncContextManager[T]) -> T:
         loop = asyncio.get_running_loop()
-        entered: asyncio.Future[T] = loop.create_future()
+        entered: asyncio.Future[Any] = loop.create_future()
         done = asyncio.Event()
         task = loop.create_task(_hold(context, entered, done))
-        await asyncio.wait({task, entered}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([task, entered], return_when=asyncio.FIRST_COMPLETED)
         if not entered.done():
             await task  # it failed while entering, and says why
         self._holders.append((task, done))
-        return entered.result()
+        value: T = entered.result()
+        return value
 
     async def close(self) -> None:
         for task, done in reversed(self._holders):

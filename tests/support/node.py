@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["environment", "node", "opencode", "package", "run_node"]
+__all__ = ["LISTED", "environment", "node", "opencode", "package", "run_node"]
 
 LISTED = Path(__file__).parents[1] / "conformance"
 FILES = ("package.json", "package-lock.json", ".npmrc")

@@ -13,7 +13,7 @@ import pytest
 
 from quantdeck.settings import MisconfiguredError, Settings
 from quantdeck.transports.auth import Tokens
-from tests.support.http import PLAIN, call, modern, modern_headers, served
+from tests.support.over_http import PLAIN, call, modern, modern_headers, served
 
 READER, WRITER, ADDER, NEWCOMER = "reader-7f3a", "writer-91bc", "adder-44de", "newcomer-08aa"
 PATHS = [
@@ -65,7 +65,13 @@ async def server(tmp_path, file):
 
 @pytest.mark.parametrize("method,path", PATHS)
 async def test_nobody_comes_in_without_a_token_that_is_known(server, method, path):
-    for headers in ({}, bearer("unknown"), bearer(""), {"authorization": f"Basic {READER}"}, {"authorization": READER}):
+    for headers in (
+        {},
+        bearer("unknown"),
+        {"authorization": "Bearer"},
+        {"authorization": f"Basic {READER}"},
+        {"authorization": READER},
+    ):
         answer = await server.http.request(method, path, headers={**PLAIN, **headers})
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"] == "Bearer"
@@ -140,7 +146,7 @@ async def test_a_token_of_one_server_sees_nothing_of_the_others(tmp_path, file, 
         assert (await client.list_prompts()).prompts == []
         refused = await client.call_tool("echo", {"label": "a"})
         assert refused.is_error
-        assert json.loads(refused.content[0].text)["error"]["code"] == "UNAUTHORIZED"
+        assert "UNAUTHORIZED" in str(refused.content)
         listed = (await server.http.post("/mcp/tools/list")).json()
         assert {tool["name"] for tool in listed} == {"fixture.add", "fixture.rare", "fixture.note"}
 
@@ -212,7 +218,7 @@ async def test_a_file_that_cannot_be_read_any_more_leaves_things_as_they_were(se
 
 BAD = {
     "not JSON": ("{", "Invalid JSON"),
-    "no list": ({}, "list"),
+    "no list": ({}, "array"),
     "empty": ([], "no tokens"),
     "the token itself": ([{"id": "a", "sha256": "my-secret-token", "scopes": ["read"]}], "0.sha256"),
     "an unknown scope": ([{**ENTRIES[0], "scopes": ["admin"]}], "0.scopes"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from typing import Annotated, Any
 
 import httpx2
@@ -19,7 +20,7 @@ from quantdeck.core.server import Server
 from quantdeck.dialects.tradestream import tradestream
 from quantdeck.transports.mcp import Watchers, mcp_server
 from tests.support.fixture_server import NOTES, World
-from tests.support.http import (
+from tests.support.over_http import (
     LEGACY,
     MODERN,
     PATIENCE_S,
@@ -218,7 +219,7 @@ TWISTS: dict[str, Any] = {
     "the wrong name header": lambda m, h: (m, {**h, "mcp-name": "hold"}),
     "no name header": lambda m, h: (m, {k: v for k, v in h.items() if k != "mcp-name"}),
     "a name header in bad base64": lambda m, h: (m, {**h, "mcp-name": "=?base64?x?="}),
-    "no envelope": lambda m, h: (call("echo", label="a"), h),
+    "no envelope": lambda m, h: (_with(m, _meta={}), h),
     "half an envelope": lambda m, h: (_envelope(m, capabilities=None), h),
     "capabilities that are none": lambda m, h: (_envelope(m, capabilities=[]), h),
     "a client that is nobody": lambda m, h: (_envelope(m, client={"name": 7}), h),
@@ -230,7 +231,7 @@ TWISTS: dict[str, Any] = {
     "no name": lambda m, h: (_with(m, name=None), h),
     "an unknown tool": lambda m, h: (_with(m, name="nothing"), {**h, "mcp-name": "nothing"}),
     "a batch": lambda m, h: ([m], h),
-    "a string": lambda m, h: ("tools/call", h),
+    "a string": lambda m, h: (m["method"], h),
     "only JSON accepted": lambda m, h: (m, {**h, "accept": "application/json"}),
     "nothing accepted": lambda m, h: (m, {**h, "accept": "text/html"}),
     "another content type": lambda m, h: (m, {**h, "content-type": "text/plain"}),
@@ -325,6 +326,21 @@ async def test_a_session_is_over_once_it_is_deleted(server):
     session = await server.session()
     assert (await server.http.delete("/mcp", headers=session.headers)).status_code == 200
     assert (await session.post(call("echo", label="a"))).status_code == 404
+
+
+async def test_a_plain_call_keeps_its_session_from_idling(server):
+    session = await server.session()
+    [transport] = server.web._endpoints["/mcp"].manager._server_instances.values()
+    before = transport.idle_scope.deadline
+    held = asyncio.create_task(session.post(call("hold", label="a")))
+    await server.world.arrived.wait()
+    assert transport.idle_scope.deadline == math.inf
+    server.world.gate.set()
+    assert data(await held) == {"label": "a", "length": 1}
+    async with asyncio.timeout(PATIENCE_S):
+        while transport.idle_scope.deadline == math.inf:  # the answer is read before its request is over
+            await asyncio.sleep(0)
+    assert transport.idle_scope.deadline > before
 
 
 # Calls that are not waited for.
@@ -536,6 +552,13 @@ class Sick(Source):
         raise Unreachable("Connection to the sick one failed", source="sick")
 
 
+class Silent(Source):
+    source = "silent"
+
+    async def ping(self) -> None:
+        await asyncio.Event().wait()
+
+
 @tradestream.tool(errors=())
 async def ask_sick(sick: Sick, question: Annotated[str, Field(description="What to ask")]) -> dict[str, int]:
     """Ask what does not answer"""
@@ -553,6 +576,14 @@ async def test_health_says_which_dependency_is_not_well(tmp_path):
     assert answer.status_code == 503
     sick = {"status": "unhealthy", "kind": "sick", "advice": "The sick one cannot be reached"}
     assert answer.json() == {"status": "degraded", "dependencies": {"sick": sick}}
+
+
+async def test_a_dependency_that_never_answers_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("quantdeck.app.HEALTH_S", 0.01)
+    async with served(tmp_path, make=_sick) as server:
+        server.app.runtime.source = lambda _: Silent()
+        answer = await server.http.get("/health")
+    assert (answer.status_code, answer.json()["dependencies"]["sick"]["status"]) == (503, "unhealthy")
 
 
 async def test_metrics_count_what_has_been_called(server):

@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from tests.support.http import PLAIN, served
+from tests.support.over_http import PLAIN, served
 
 
 @pytest.fixture
 async def server(tmp_path):
-    async with served(tmp_path) as server:
+    async with served(tmp_path, migrated=True) as server:
         yield server
 
 

@@ -88,7 +88,9 @@ class Coordination(Protocol):
     `journal` remembers answers under explicit keys (claim and finish, see `core.journal`).
     """
 
-    journal: Journal
+    @property
+    def journal(self) -> Journal: ...
+
     shared: bool
     """Whether `get` and `put` reach other processes; if not, the cache does not ask."""
 

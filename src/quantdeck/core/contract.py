@@ -245,7 +245,8 @@ def _parameter(name: str, annotation: Any, default: Any, dialect: Dialect) -> Pa
 
 def _field(parameter: Parameter) -> tuple[Any, Any]:
     default = ... if parameter.required else parameter.default
-    return parameter.annotation, Field(default, alias=parameter.wire)
+    validate = parameter.default is not None  # 1 for a float is 1.0, or it were another question
+    return parameter.annotation, Field(default, alias=parameter.wire, validate_default=validate)
 
 
 def _numbers(annotation: Any, dialect: Dialect) -> Any:

@@ -11,6 +11,7 @@ import orjson
 
 from quantdeck.connections.database import Database
 from quantdeck.connections.sqlite import SQLite
+from quantdeck.core.clock import Clock
 from quantdeck.demo.world import World
 from quantdeck.settings import MisconfiguredError, Settings
 
@@ -29,7 +30,8 @@ async def make(settings: Settings, *, seed: int, days: int) -> str:
     settings.demo_mark.write_bytes(orjson.dumps({"seed": seed, "days": days}))
     desk = _desk(settings)
     try:
-        return await _fill(desk, World(seed), days)
+        # where the clock stands still, the world is lived in up to there
+        return await _fill(desk, World(seed), days, Clock.parse(settings.clock).now())
     finally:
         await desk.close()
 
@@ -63,8 +65,7 @@ def _desk(settings: Settings) -> SQLite:
     return SQLite(settings.home_path / "desk.db", groups=("desk",))
 
 
-async def _fill(desk: Database, world: World, days: int) -> str:
-    now = datetime.now(UTC)
+async def _fill(desk: Database, world: World, days: int, now: datetime) -> str:
     specs, implementations = world.specs(), world.implementations()
     signals = list(world.signals(now - timedelta(days=days), now + AHEAD))
     async with desk.transaction():

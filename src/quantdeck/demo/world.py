@@ -100,7 +100,7 @@ class World:
         }
 
     def _setting(self, parameter: Row, about: tuple[object, ...]) -> int | float:
-        low, high = parameter["min"], parameter["max"]
+        low, high = float(parameter["min"]), float(parameter["max"])
         value = low + self.unit(*about, parameter["name"]) * (high - low)
         return round(value) if parameter["type"] == "INTEGER" else round(value, 2)
 

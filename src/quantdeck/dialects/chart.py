@@ -11,7 +11,7 @@ from typing import Any
 
 from quantdeck.core.contract import Contract, Handler, Policy, read
 from quantdeck.core.dialect import Dialect
-from quantdeck.core.errors import ErrorCode, ToolError
+from quantdeck.core.errors import ErrorCode, SourceError, ToolError
 from quantdeck.core.wire import Answer, RpcFailure
 
 __all__ = [
@@ -62,6 +62,10 @@ class Chart(Dialect):
             body = {"code": int(code.code), "message": message, "data": error.details}
             return Answer(body, is_error=True, status=code.status, code=code.code)
         return RpcFailure(int(code.code), message, error.details, code.status, code.code)
+
+    def code_of(self, error: SourceError) -> ErrorCode:
+        """Also where a feed does not let us in: that is no fault of the request."""
+        return self.unavailable
 
 
 chart = Chart()

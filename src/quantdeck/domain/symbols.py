@@ -29,12 +29,12 @@ def pair(text: str) -> str:
     tried = text[:_LONGEST].strip().upper().replace("-", "/").replace("_", "/")
     if len(text) > _LONGEST:
         raise UnknownSymbolError("is too long to be a trading pair such as BTC/USD", tried)
-    if _PAIR.fullmatch(tried):
+    if text.isascii() and _PAIR.fullmatch(tried):  # upper() makes SS of ß
         return tried
     readings = tuple(
         f"{tried[: -len(quote)]}/{quote}"
         for quote in QUOTES
-        if tried.isascii() and tried.isalnum() and tried.endswith(quote) and len(tried) > len(quote)
+        if text.isascii() and tried.isalnum() and tried.endswith(quote) and len(tried) > len(quote)
     )
     if len(readings) == 1:
         return readings[0]

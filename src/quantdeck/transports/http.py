@@ -121,6 +121,8 @@ class HttpServer(uvicorn.Server):
 def bind(http: Http, *, guarded: bool) -> Iterator[socket.socket]:
     """The socket to listen on. Without a token only loopback's: whoever can reach the port can call."""
     where = f"{http.host}:{http.port}"
+    if not 0 <= http.port <= 65535:  # the resolver would take it modulo that
+        raise MisconfiguredError(f"{http.port} is no port; there are 1 to 65535, and 0 for a free one")
     try:
         found = socket.getaddrinfo(http.host, http.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError, OverflowError) as error:

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import mcp_types as t
 import orjson
-from mcp.server.caching import CacheHint
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.lowlevel import NotificationOptions
 from mcp.server.lowlevel import Server as SdkServer
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
@@ -36,7 +36,12 @@ CALLER_KEY = "quantdeck.caller"
 
 LIST_TTL_MS = 60_000
 _RESOURCE_NOT_FOUND = {False: -32002, True: t.INVALID_PARAMS}
-_METHODS_LISTED = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
+_METHODS_LISTED: tuple[CacheableMethod, ...] = (
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+)
 
 
 class Watchers:
@@ -119,7 +124,7 @@ class Endpoint:
             }
         if self.server.prompts:
             offers |= {"on_list_prompts": self.list_prompts, "on_get_prompt": self.get_prompt}
-        if any(offer.complete for offer in (*self.server.prompts, *self.server.templates)):
+        if any([*(offer.complete for offer in self.server.prompts), *(o.complete for o in self.server.templates)]):
             offers["on_completion"] = self.complete
         schemas = {name: contract.input_schema for name, contract in self.by_name.items()}
         sdk = _Sdk(
@@ -129,7 +134,7 @@ class Endpoint:
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
             get_tool_input_schema=schemas.get,
-            cache_hints={method: CacheHint(ttl_ms=LIST_TTL_MS, scope="private") for method in _METHODS_LISTED},
+            cache_hints=dict.fromkeys(_METHODS_LISTED, CacheHint(ttl_ms=LIST_TTL_MS, scope="private")),
             **offers,
         )
         no_tracing(sdk)
@@ -259,9 +264,7 @@ class Endpoint:
         shown = [offer.render for offer in self.server.prompts if self._shows(ctx, offer.render)]
         return t.ListPromptsResult(prompts=[_prompt(contract) for contract in shown])
 
-    async def get_prompt(
-        self, ctx: Any, params: t.GetPromptRequestParams
-    ) -> t.GetPromptResult | t.InputRequiredResult:
+    async def get_prompt(self, ctx: Any, params: t.GetPromptRequestParams) -> t.GetPromptResult | t.InputRequiredResult:
         found = [offer.render for offer in self.server.prompts if offer.render.name == params.name]
         if not found:
             raise MCPError(t.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
@@ -321,7 +324,7 @@ def _listed(contract: Contract, *, dotted: bool) -> t.Tool:
         input_schema=contract.input_schema,
         output_schema=contract.output_schema or None,  # none where the answer is no JSON
         annotations=t.ToolAnnotations.model_validate(contract.annotations),
-        _meta={"quantdeck/name": contract.name} if contract.name != contract.listed else None,
+        meta={"quantdeck/name": contract.name} if contract.name != contract.listed else None,
     )
 
 

@@ -9,6 +9,7 @@ A request passes, in this order: shutting down? · Host and Origin · token · r
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
 __all__ = ["HttpApp", "http_app"]
 
 _PLAIN_TEXT = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+_CUT_OFF = Refused(
+    503, "The server shut down before this was over; whether anything was changed is not known", connection="close"
+)
+
 _CORS: dict[str, Any] = {
     "allow_methods": ("GET", "POST", "DELETE"),
     "allow_headers": ("*",),
@@ -104,6 +109,11 @@ class HttpApp:
             await self._admit(scope, receive, send)
         except Refused as refused:
             await refuse(scope, send, refused)
+        except asyncio.CancelledError:
+            if not self._closing.is_set():
+                raise
+            with contextlib.suppress(RuntimeError):  # a stream that has begun has no other answer
+                await refuse(scope, send, _CUT_OFF)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._closing.is_set():

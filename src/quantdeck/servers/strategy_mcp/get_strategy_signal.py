@@ -41,7 +41,7 @@ async def get_strategy_signal(
             strategy_id=strategy_id[:80],
         )
     signal = await strategies.latest_signal(strategy.strategy_id, symbol, as_of=now)
-    if signal is None or now - signal.triggered_at > CURRENT_FOR:
+    if signal is None or signal.triggered_at < now - CURRENT_FOR:
         raise NO_SIGNAL(
             f"No current signal found for {symbol} from strategy {strategy.strategy_id}",
             strategy_id=strategy.strategy_id,

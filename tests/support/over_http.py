@@ -1,4 +1,7 @@
-"""A real server on a free port, and clients as raw or as real as a test wants them."""
+"""A real server on a free port, and clients as raw or as real as a test wants them.
+
+Not called http.py: a program in this folder would then find it in place of the standard library's.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from quantdeck.core.server import Server
 from quantdeck.settings import Http, Settings
 from quantdeck.transports.http import HttpServer, bind, http_app
 from quantdeck.transports.mcp import Watchers
+from quantdeck.transports.web import HttpApp
 from tests.support.fixture_server import World, fixture_servers
 
 __all__ = ["LEGACY", "MODERN", "PATIENCE_S", "Served", "Session", "body_of", "call", "modern_headers", "served"]
@@ -93,6 +97,7 @@ class Served:
     world: World
     http: httpx2.AsyncClient
     events: list[dict[str, Any]]
+    web: HttpApp
 
     async def modern(self, tool: str, path: str = "/mcp", **arguments: Any) -> httpx2.Response:
         message = modern(call(tool, **arguments))
@@ -135,17 +140,19 @@ async def served(
     home: Path,
     *,
     stateless: bool = False,
+    migrated: bool = False,
     make: Callable[[World], tuple[Server, ...]] = fixture_servers,
     headers: Mapping[str, str] | None = None,
     **said: Any,
 ) -> AsyncIterator[Served]:
-    """The fixture's servers over HTTP, in this process."""
+    """The fixture's servers over HTTP, in this process; idempotency keys need it `migrated`."""
     http = Http(port=0, **said.pop("http", {}))
     settings = Settings(home=home, http=http, **said)
     world, events = World(), list[dict[str, Any]]()
     servers = make(world)
     async with open_app(settings, servers) as app:
-        await app.databases.migrate()
+        if migrated:
+            await app.databases.migrate()
         app.runtime.observer.emit = events.append
         web = http_app(app, servers, Watchers(), settings, stateless=stateless)
         with bind(http, guarded=True) as listener:
@@ -158,7 +165,7 @@ async def served(
                 async with httpx2.AsyncClient(
                     base_url=url, headers=headers, trust_env=False, timeout=PATIENCE_S
                 ) as client:
-                    yield Served(url, app, world, client, events)
+                    yield Served(url, app, world, client, events, web)
             finally:
                 world.gate.set()
                 server.should_exit = True

@@ -1,0 +1,258 @@
+"""What holds in each of the five specs: own code, and our own words, for everything that can go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field
+
+from quantdeck.core.call import Caller
+from quantdeck.core.contract import Contract
+from quantdeck.core.dialect import Dialect
+from quantdeck.core.errors import (
+    Busy,
+    Denied,
+    NotConfigured,
+    NotInPast,
+    QueryFailed,
+    SourceError,
+    ToolError,
+    Unreachable,
+)
+from quantdeck.core.wire import Answer, RpcFailure
+from quantdeck.dialects.backtest_events import RUN_NOT_FOUND, backtest_events
+from quantdeck.dialects.catalog import CODES, catalog
+from quantdeck.dialects.chart import INVALID_SYMBOL, chart
+from quantdeck.dialects.pyth import NOT_FOUND, pyth
+from quantdeck.dialects.tradestream import INVALID_SYMBOL as NO_PAIR
+from quantdeck.dialects.tradestream import tradestream
+from tests.support.runtime import Desk, Program, body, error_of
+
+SECRET = "postgresql://joe:hunter2@10.0.0.7/prod and /home/joe/.quantdeck/desk.db"
+KEY_NOT_FOUND = next(code for code in CODES if code.code == "MCP-013")
+
+
+async def look(desk: Desk, number: Annotated[int, Field(description="A number")] = 1) -> dict[str, Any]:
+    """Look."""
+    return {"asked": await desk.ask(), "number": number}
+
+
+@dataclass(frozen=True)
+class Spec:
+    dialect: Dialect
+    tool: Contract
+    own: ToolError
+    codes: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Code and status of each kind of failure."""
+
+
+SPECS = [
+    Spec(
+        tradestream,
+        tradestream.tool(errors=(NO_PAIR,))(look),
+        NO_PAIR("No such pair", symbol="X"),
+        {
+            "own": ("INVALID_SYMBOL", 400),
+            "invalid": ("INVALID_PARAMETER", 400),
+            "timeout": ("TIMEOUT", 504),
+            "unexpected": ("DATABASE_ERROR", 500),
+            "unauthorized": ("UNAUTHORIZED", 401),
+            "Unreachable": ("DATABASE_ERROR", 500),
+            "QueryFailed": ("DATABASE_ERROR", 500),
+            "Busy": ("DATABASE_ERROR", 500),
+            "NotConfigured": ("DATABASE_ERROR", 500),
+            "Denied": ("UNAUTHORIZED", 401),
+            "NotInPast": ("NOT_FOUND", 404),
+        },
+    ),
+    Spec(
+        chart,
+        chart.tool(errors=(INVALID_SYMBOL,))(look),
+        INVALID_SYMBOL("No such symbol", symbol="X"),
+        {
+            "own": ("-32002", 400),
+            "invalid": ("-32602", 400),
+            "timeout": ("-32004", 503),
+            "unexpected": ("-32603", 500),
+            "unauthorized": ("-32600", 401),
+            "Unreachable": ("-32004", 503),
+            "QueryFailed": ("-32004", 503),
+            "Busy": ("-32004", 503),
+            "NotConfigured": ("-32004", 503),
+            "Denied": ("-32004", 503),
+            "NotInPast": ("-32004", 503),
+        },
+    ),
+    Spec(
+        backtest_events,
+        backtest_events.tool(errors=(RUN_NOT_FOUND,))(look),
+        RUN_NOT_FOUND("No such run", symbol="X"),
+        {
+            "own": ("RUN_NOT_FOUND", 404),
+            "invalid": ("INVALID_PARAMETER", 400),
+            "timeout": ("QUERY_TIMEOUT", 408),
+            "unexpected": ("DATABASE_ERROR", 500),
+            "unauthorized": ("UNAUTHORIZED", 401),
+            "Unreachable": ("DATABASE_ERROR", 500),
+            "QueryFailed": ("DATABASE_ERROR", 500),
+            "Busy": ("DATABASE_ERROR", 500),
+            "NotConfigured": ("DATABASE_ERROR", 500),
+            "Denied": ("UNAUTHORIZED", 401),
+            "NotInPast": ("DATABASE_ERROR", 500),
+        },
+    ),
+    Spec(
+        catalog,
+        catalog.tool("look.at", deadline_ms=5000, p95_ms=1, per_minute=100, errors=(KEY_NOT_FOUND,))(look),
+        KEY_NOT_FOUND("No such key", symbol="X"),
+        {
+            "own": ("MCP-013", 404),
+            "invalid": ("MCP-001", 400),
+            "timeout": ("MCP-004", 504),
+            "unexpected": ("MCP-999", 500),
+            "unauthorized": ("MCP-002", 401),
+            "Unreachable": ("MCP-003", 503),
+            "QueryFailed": ("MCP-003", 503),
+            "Busy": ("MCP-003", 503),
+            "NotConfigured": ("MCP-003", 503),
+            "Denied": ("MCP-002", 401),
+            "NotInPast": ("MCP-003", 503),
+        },
+    ),
+    Spec(
+        pyth,
+        pyth.tool()(look),
+        NOT_FOUND("No such feed", symbol="X"),
+        {
+            "own": ("not_found", 404),
+            "invalid": ("-32602", 400),
+            "timeout": ("timeout", 504),
+            "unexpected": ("internal", 500),
+            "unauthorized": ("auth", 401),
+            "Unreachable": ("upstream", 502),
+            "QueryFailed": ("upstream", 502),
+            "Busy": ("upstream", 502),
+            "NotConfigured": ("upstream", 502),
+            "Denied": ("auth", 401),
+            "NotInPast": ("upstream", 502),
+        },
+    ),
+]
+KINDS: list[type[SourceError]] = [Unreachable, QueryFailed, Busy, NotConfigured, Denied, NotInPast]
+
+
+@pytest.fixture(params=SPECS, ids=lambda spec: spec.dialect.name)
+def spec(request) -> Spec:
+    found: Spec = request.param
+    return found
+
+
+def expect(outcome: Any, spec: Spec, kind: str) -> tuple[str, dict[str, Any]]:
+    code, status = spec.codes[kind]
+    told, sentence, details = error_of(outcome)
+    assert (told, outcome.status) == (code, status)
+    assert outcome.code == code
+    return sentence, details
+
+
+def everything(outcome: Any) -> str:
+    """All that leaves the server."""
+    if isinstance(outcome, RpcFailure):
+        return str(outcome)
+    return f"{body(outcome)} {outcome.text} {outcome.meta} {outcome.headers}"
+
+
+async def test_a_success_holds_the_data_and_names_its_source(spec):
+    answer = await Program().call(spec.tool, {"number": 7})
+    assert isinstance(answer, Answer)
+    told = body(answer)
+    data = told["data"] if spec.dialect is tradestream else told
+    assert data == {"asked": 1, "number": 7}
+    assert (answer.is_error, answer.status, answer.code) == (False, 200, None)
+    assert answer.meta["quantdeck/source"] == "fake"
+
+
+async def test_a_tools_own_failure_keeps_code_sentence_and_facts(spec):
+    program = Program()
+    program.desk.failure = spec.own
+    sentence, details = expect(await program.call(spec.tool), spec, "own")
+    assert sentence.endswith(spec.own.message)
+    assert details == {"symbol": "X"}
+
+
+async def test_a_bad_argument_is_the_specs_invalid_code(spec):
+    sentence, _ = expect(await Program().call(spec.tool, {"number": "x"}), spec, "invalid")
+    assert "invalid arguments: number must be an integer" in sentence.lower()
+
+
+async def test_an_unknown_argument_is_the_specs_invalid_code(spec):
+    sentence, _ = expect(await Program().call(spec.tool, {"nmber": 1}), spec, "invalid")
+    assert "it takes number" in sentence
+
+
+async def test_a_call_that_takes_too_long_is_the_specs_timeout_and_reads_like_one(spec):
+    program = Program()
+    program.runtime.deadline_s = {spec.tool.name: 0.01}
+    program.desk.gate.shut()
+    sentence, _ = expect(await program.call(spec.tool), spec, "timeout")
+    assert any(word in sentence.lower() for word in ("timeout", "timed out")), "clients match on the text"
+
+
+async def test_an_unexpected_failure_leaks_nothing(spec):
+    program = Program()
+    program.desk.failure = RuntimeError(SECRET)
+    outcome = await program.call(spec.tool)
+    expect(outcome, spec, "unexpected")
+    assert not any(word in everything(outcome) for word in ("hunter2", "10.0.0.7", "/home", "RuntimeError"))
+
+
+async def test_a_caller_who_may_not_is_told_so(spec):
+    expect(await Program().call(spec.tool, caller=Caller("eve", frozenset())), spec, "unauthorized")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_failing_source_is_the_specs_code_in_our_words(spec, kind):
+    program = Program()
+    program.desk.failure = kind("Our own sentence.", source="fake", setting="QUANTDECK_X")
+    program.desk.failure.__cause__ = OSError(SECRET)
+    outcome = await program.call(spec.tool)
+    sentence, details = expect(outcome, spec, kind.__name__)
+    assert sentence.endswith("Our own sentence.")
+    assert details == {"setting": "QUANTDECK_X"}
+    assert not any(word in everything(outcome) for word in ("hunter2", "10.0.0.7", "/home", "OSError"))
+
+
+async def test_a_failing_source_is_counted(spec):
+    program = Program()
+    program.desk.failure = Busy("Busy.", source="fake")
+    await program.call(spec.tool)
+    await program.call(spec.tool)
+    assert program.runtime.observer.backends == {"fake": 2}
+
+
+async def test_every_code_that_can_come_is_one_of_the_tools(spec):
+    assert {code for code, _ in spec.codes.values()} <= spec.tool.may_answer
+
+
+async def test_a_cancelled_call_answers_nothing(spec):
+    program = Program()
+    program.desk.gate.shut()
+    call = program.begin(spec.tool)
+    await program.desk.gate.arrived.wait()
+    call.cancel()
+    await asyncio.wait({call})
+    assert call.cancelled()
+
+
+def test_what_every_tool_of_a_spec_may_answer_has_what_the_stages_raise(spec):
+    dialect = spec.dialect
+    raised = {dialect.invalid, dialect.timeout, dialect.unauthorized, dialect.internal, dialect.unavailable}
+    raised |= {code for code in (dialect.limited, dialect.conflict, dialect.output_violation) if code}
+    assert raised <= set(dialect.common)
+
+
+def test_no_two_specs_share_a_name():
+    assert len({spec.dialect.name for spec in SPECS}) == len(SPECS)
