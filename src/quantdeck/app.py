@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
+from importlib import import_module
 from urllib.parse import urlsplit
 
 from quantdeck import logs
-from quantdeck.connections.database import Database
+from quantdeck.connections.databases import Databases
 from quantdeck.core.cache import Flights
 from quantdeck.core.call import Call, Caller, Runtime, chain
 from quantdeck.core.clock import Clock
@@ -24,9 +24,8 @@ from quantdeck.core.observe import Observer
 from quantdeck.core.server import Background, Server
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.settings import MisconfiguredError, Settings
-from quantdeck.sources.coordination.embedded import Embedded
 
-__all__ = ["App", "Databases", "Health", "open_app", "running"]
+__all__ = ["ADAPTERS", "App", "Health", "open_app", "running"]
 
 log = logging.getLogger(__name__)
 
@@ -43,79 +42,6 @@ class Health:
 
 HEALTH_S = 5.0
 """How long a source may take to say that it is there."""
-
-
-class Databases:
-    """The relational databases of a process: one server for everything, or a SQLite file per group."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._url = settings.database.get_secret_value()
-        self._open: dict[str, Database] = {}
-        self.kind = self._kind()
-
-    def of(self, group: str) -> Database:
-        """The database that holds this group of tables. Nothing is connected yet."""
-        place = "" if self._url else group
-        if place not in self._open:
-            self._open[place] = self._make(group)
-        return self._open[place]
-
-    async def migrate(self) -> list[str]:
-        """Bring every group up to date; what was applied."""
-        from quantdeck.migrations import migrate  # noqa: PLC0415 - no serving process needs it
-
-        if self._url:
-            return await migrate(self.of(""), GROUPS)
-        return [name for group in GROUPS[1:] for name in await migrate(self.of(group), (group,))]
-
-    async def close(self) -> None:
-        for database in self._open.values():
-            await database.close()
-
-    def _kind(self) -> str:
-        scheme = urlsplit(self._url).scheme if self._url else "sqlite"
-        if scheme not in _SCHEMES:
-            known = ", ".join(f"{name}://" for name in _SCHEMES)
-            raise MisconfiguredError(f"QUANTDECK_DATABASE begins with {scheme!r}; it may begin with {known}")
-        return _SCHEMES[scheme]
-
-    def _make(self, group: str) -> Database:
-        if self.kind == "postgresql":
-            from quantdeck.connections.postgresql import PostgreSQL  # noqa: PLC0415 - its driver is an extra
-
-            pool = self._settings.postgresql
-            return PostgreSQL(
-                self._url,
-                min_size=pool.min_connections,
-                max_size=pool.max_connections,
-                idle_s=pool.idle_s,
-                connect_s=pool.connect_s,
-                statement_cache_size=pool.statement_cache_size,
-            )
-        from quantdeck.connections.sqlite import SQLite  # noqa: PLC0415 - only where it is used
-
-        return SQLite(self.path(group), groups=GROUPS if self._url else ("journal", group))
-
-    def path(self, group: str) -> Path:
-        """The SQLite file of a group."""
-        return Path(urlsplit(self._url).path) if self._url else self._settings.home_path / f"{group}.db"
-
-    def require(self, group: str) -> None:
-        """Refuse to make up an empty world where nobody has said that there should be one."""
-        if self.kind == "sqlite" and not self.path(group).exists():
-            raise NotConfigured(
-                "No database connection is configured. Set QUANTDECK_DATABASE to a PostgreSQL or SQLite URL, "
-                "make an empty SQLite home with `quantdeck migrate`, or a demo world with `quantdeck demo`",
-                source=self.kind,
-                setting="QUANTDECK_DATABASE",
-            )
-
-
-_SCHEMES = {"sqlite": "sqlite", "postgresql": "postgresql", "postgres": "postgresql"}
-
-GROUPS = ("journal", "desk", "state")
-"""Every group of migrations there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +119,12 @@ def _digest(token: str) -> str | None:
     return sha256(token.encode()).hexdigest() if token else None
 
 
+ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
+    "coordination": ("state", {"embedded": "embedded"}),
+}
+"""Of each port the setting that chooses, and by the scheme of its URL the file that answers."""
+
+
 @asynccontextmanager
 async def open_app(settings: Settings, servers: tuple[Server, ...]) -> AsyncIterator[App]:
     """An app that opens its sources when they are first asked, and closes them in the end."""
@@ -210,7 +142,7 @@ async def open_app(settings: Settings, servers: tuple[Server, ...]) -> AsyncIter
 async def running(app: App) -> AsyncIterator[None]:
     """While this is entered, the servers' background tasks run. Only a serving process enters it."""
     work = [task for server in app.servers for task in server.background]
-    if app.settings.is_demo:
+    if app.settings.is_demo and not app.runtime.clock.fixed:
         work.append(_demo)
     loop = asyncio.get_running_loop()
     tasks = [loop.create_task(_kept_up(task, app)) for task in work]
@@ -255,14 +187,14 @@ def _runtime(settings: Settings, databases: Databases) -> Runtime:
 
     def source(kind: type[Any]) -> Any:
         if kind not in opened:
-            databases.require(kind.group)
-            opened[kind] = kind(databases.of(kind.group), source="demo" if settings.is_demo else "")
+            port = getattr(kind, "port", None)
+            opened[kind] = _adapter(port, settings, databases) if port else _rows(kind, settings, databases)
         return opened[kind]
 
     return Runtime(
         clock=_clock(settings.clock),
         observer=Observer(emit=logs.emit),
-        coordination=Embedded(lambda: databases.of("state")),
+        coordination=_adapter("coordination", settings, databases),
         source=source,
         flights=Flights(settings.cache.max_entries, settings.cache.max_mb * 2**20),
         options={"chart_errors": settings.chart_errors},
@@ -271,6 +203,22 @@ def _runtime(settings: Settings, databases: Databases) -> Runtime:
         per_minute=settings.per_minute,
         secrets={"portfolio": settings.portfolio_token.get_secret_value()},
     )
+
+
+def _rows(kind: type[Any], settings: Settings, databases: Databases) -> Any:
+    """A source of rows, over the database that has its tables."""
+    databases.require(kind.group)
+    return kind(databases.of(kind.group), source="demo" if settings.is_demo else "")
+
+
+def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
+    """A port's adapter: the scheme of its setting's URL says which file of the port's folder."""
+    setting, files = ADAPTERS[port]
+    url: str = getattr(settings, setting)
+    scheme = urlsplit(url).scheme or url
+    if scheme not in files:
+        raise MisconfiguredError(f"QUANTDECK_{setting.upper()} is {scheme!r}; it may be {', '.join(files)}")
+    return import_module(f"quantdeck.sources.{port}.{files[scheme]}").connect(url, databases)
 
 
 def _clock(text: str) -> Clock:

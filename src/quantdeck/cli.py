@@ -23,11 +23,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     from pydantic import ValidationError  # noqa: PLC0415 - --help needs none of this
 
+    from quantdeck.core.errors import DeclarationError  # noqa: PLC0415
     from quantdeck.settings import MisconfiguredError  # noqa: PLC0415
 
     try:
         return int(arguments.run(arguments) or 0)
-    except (MisconfiguredError, _UsageError) as error:
+    except (MisconfiguredError, _UsageError, DeclarationError) as error:
         print(f"quantdeck: {error}", file=sys.stderr)
     except ValidationError as error:
         for problem in error.errors(include_url=False, include_input=False):
@@ -217,7 +218,7 @@ def _add_nothing(command: argparse.ArgumentParser) -> None:
 
 
 def _migrate(_: argparse.Namespace) -> None:
-    from quantdeck.app import Databases  # noqa: PLC0415
+    from quantdeck.connections.databases import Databases  # noqa: PLC0415
 
     settings = _settings()
 

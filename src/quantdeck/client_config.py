@@ -39,12 +39,14 @@ def _opencode(servers: Json) -> Json:
         return {**local, "environment": server["env"]} if server["env"] else local
 
     mcp = {name: entry(server) for name, server in servers.items()}
-    return {"$schema": "https://opencode.ai/config.json", "mcp": mcp}
+    permission = {f"{name}_*": "allow" for name in servers}
+    # without a key that only version 1 knows, version 2 takes the file for its own and loses the servers
+    return {"$schema": "https://opencode.ai/config.json", "permission": permission, "mcp": mcp}
 
 
 def _opencode_v2(servers: Json) -> Json:
     """The current major: servers one level deeper, and time limits once for all."""
-    first = _opencode(servers)
+    first = {key: value for key, value in _opencode(servers).items() if key != "permission"}
     entries = {
         name: {key: value for key, value in entry.items() if key not in ("enabled", "timeout")}
         for name, entry in first["mcp"].items()

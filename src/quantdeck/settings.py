@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic.fields import FieldInfo
 
 __all__ = ["Cache", "Http", "MisconfiguredError", "PostgreSQL", "Settings"]
@@ -49,6 +49,12 @@ class PostgreSQL(BaseModel):
     connect_s: float = Field(5, gt=0, description="longest wait for a connection, new or free")
     statement_cache_size: int = Field(100, ge=0, description="0 behind PgBouncer")
 
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.min_connections > self.max_connections:
+            raise ValueError(f"min_connections {self.min_connections} is above max_connections {self.max_connections}")
+        return self
+
 
 class Cache(BaseModel):
     """The answer cache of one process."""
@@ -84,6 +90,8 @@ class Settings(BaseModel):
         json_schema_extra=_also("DATABASE_URL"),
     )
     postgresql: PostgreSQL = PostgreSQL()
+
+    state: str = Field("embedded", description="where replicas agree on limits and idempotency keys: embedded")
 
     tokens: Path | None = Field(None, description="token file of the HTTP transport")
     auth_token: SecretStr = Field(

@@ -67,7 +67,7 @@ def _desk(settings: Settings) -> SQLite:
 
 async def _fill(desk: Database, world: World, days: int, now: datetime) -> str:
     specs, implementations = world.specs(), world.implementations()
-    signals = list(world.signals(now - timedelta(days=days), now + AHEAD))
+    signals = [*world.last_words(), *world.signals(now - timedelta(days=days), now + AHEAD)]
     async with desk.transaction():
         for table in _TABLES:
             await desk.execute(f"DELETE FROM {table}")  # noqa: S608 - a literal of this module

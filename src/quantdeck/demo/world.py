@@ -71,6 +71,11 @@ class World:
                     yield self._signal(strategy, step)
             step += STEP
 
+    def last_words(self) -> list[Row]:
+        """What the stale symbol's strategies said before they fell silent."""
+        said = self.signals(SILENT_SINCE - timedelta(days=2), SILENT_SINCE)
+        return [signal for signal in said if signal["symbol"] == STALE_SYMBOL]
+
     def _implementation(self, spec: Row, symbol: str, variant: int) -> Row:
         about = (spec["name"], symbol, variant)
         sharpe = round(self.unit(*about, "sharpe") * 3.2 - 0.6, 3)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from quantdeck.core.contract import Contract
 from quantdeck.core.server import Server
 
-__all__ = ["NAMES", "load"]
+__all__ = ["NAMES", "ON_REQUEST", "load", "tools"]
 
 _PLACES = {
     "strategy-mcp": "strategy_mcp",
@@ -19,6 +20,11 @@ NAMES = tuple(_PLACES)
 
 ON_REQUEST = frozenset({"chart-signals"})
 """Servers that `all` leaves out over HTTP: their spec forbids exposure that nobody asked for."""
+
+
+def tools(package: str, *names: str) -> tuple[Contract, ...]:
+    """The tools of a server's folder: a file each, which holds a tool of the same name."""
+    return tuple(getattr(import_module(f"{package}.{name}"), name) for name in names)
 
 
 def load(name: str) -> Server:

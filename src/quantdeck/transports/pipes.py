@@ -174,6 +174,10 @@ class _ThreadWriter(asyncio.WriteTransport):
     def abort(self) -> None:
         self._lines.put(None)
 
+    def is_closing(self) -> bool:
+        """Never: a second end in the queue is not read."""
+        return False
+
     def _write(self) -> None:
         fault: OSError | None = None
         try:

@@ -99,7 +99,10 @@ class PlainCalls:
         return message if contract is not None and self._is_plain(contract, params) else None
 
     def _is_plain(self, contract: Contract, params: Mapping[str, Any]) -> bool:
-        if "progressToken" in (params.get("_meta") or {}) and Progress in contract.injected.values():
+        asked = contract.injected.values()
+        if "progressToken" in (params.get("_meta") or {}) and Progress in asked:
+            return False
+        if any(getattr(kind, "needs_stream", False) for kind in asked):  # it talks to the client on its way
             return False
         deadline_s = self._endpoint.app.runtime.deadline_s.get(contract.name, contract.policy.deadline_s)
         return 0 < deadline_s <= LONG_S

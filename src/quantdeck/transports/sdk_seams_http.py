@@ -44,8 +44,8 @@ class SessionManager(StreamableHTTPSessionManager):
         super().__init__(app, **settings)
         self._posted = posted
 
-    def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
-        transport = super()._admit_session(requestor)
+    def _admit_session(self, owner: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+        transport = super()._admit_session(owner)
         if transport is not None:
             self._hook(transport)
         return transport

@@ -119,7 +119,8 @@ class Outbox(asyncio.BaseProtocol):
 
     def hang_up(self) -> None:
         """Let go of the pipe."""
-        if self._transport is not None:
+        # asyncio tells of the loss once more for each abort, and fails when that is told twice
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.abort()
 
     def _close(self) -> None:

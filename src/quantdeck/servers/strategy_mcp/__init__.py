@@ -1,9 +1,7 @@
 """strategy-mcp: which strategies there are for a symbol and what they say now."""
 
 from quantdeck.core.server import Server
-from quantdeck.servers.strategy_mcp.get_strategy_consensus import get_strategy_consensus
-from quantdeck.servers.strategy_mcp.get_strategy_signal import get_strategy_signal
-from quantdeck.servers.strategy_mcp.get_top_strategies import get_top_strategies
+from quantdeck.servers import tools
 
 SERVER = Server(
     name="strategy-mcp",
@@ -14,5 +12,10 @@ SERVER = Server(
         "Start with get_top_strategies; its strategy_id is what get_strategy_signal takes. "
         "A signal older than 24 hours is not current and is answered as NO_SIGNAL."
     ),
-    tools=(get_top_strategies, get_strategy_signal, get_strategy_consensus),
+    tools=tools(
+        __name__,
+        "get_top_strategies",
+        "get_strategy_signal",
+        "get_strategy_consensus",
+    ),
 )

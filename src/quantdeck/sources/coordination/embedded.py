@@ -13,11 +13,12 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 from quantdeck.connections.database import Database, Row
+from quantdeck.connections.databases import Databases
 from quantdeck.core.errors import Busy, Denied, NotConfigured, NotInPast, ToolError
 from quantdeck.core.journal import Conflict, Recorded, Slot, Unknown
 from quantdeck.core.limits import WINDOW_S, Grant
 
-__all__ = ["Embedded", "LeaseJournal", "SlidingWindows"]
+__all__ = ["Embedded", "connect", "LeaseJournal", "SlidingWindows"]
 
 KEEP = timedelta(hours=24)
 SWEPT_AT_ONCE = 256
@@ -135,6 +136,12 @@ class LeaseJournal:
             raise
         await database.execute(_DONE, **at, answer=answer)
         return answer
+
+
+def connect(url: str, databases: Databases) -> Embedded:
+    """The adapter; nothing is opened before the first key is claimed."""
+    del url
+    return Embedded(lambda: databases.of("state"))
 
 
 class Embedded:
