@@ -24,7 +24,9 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed of quantdeck next to other MCP servers.")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Speed of quantdeck next to other MCP servers."
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)}; all when none is given")
     parser.add_argument("--quick", action="store_true", help="under a minute in all, with noisier numbers")
     given = parser.parse_args()

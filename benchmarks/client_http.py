@@ -123,7 +123,9 @@ class HttpClient:
         opened = await self._ask(connection, messages.INITIALIZE)
         messages.result(opened.frame)
         self.session = opened.header(b"mcp-session-id")
-        noted = await connection.post(self._head(messages.template("notifications/initialized", {})), messages.INITIALIZED)
+        noted = await connection.post(
+            self._head(messages.template("notifications/initialized", {})), messages.INITIALIZED
+        )
         if noted.status != 202:
             raise PeerFailed(f"answered {noted.status} to notifications/initialized")
 

@@ -37,7 +37,9 @@ class StdioClient:
 
     async def open(self, tools: int) -> None:
         """Legacy handshake and first listing, as today's agents open a connection."""
-        await asyncio.get_running_loop().connect_read_pipe(lambda: _Lines(self._arrived, self._ended), self._process.stdout)
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: _Lines(self._arrived, self._ended), self._process.stdout
+        )
         async with asyncio.timeout(START_TIMEOUT_S):
             messages.result(await self.ask(messages.INITIALIZE))
             os.write(self._process.stdin.fileno(), messages.INITIALIZED + b"\n")

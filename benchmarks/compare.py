@@ -43,7 +43,11 @@ class Comparison:
     def raw(self) -> dict[str, Any]:
         """All that was seen, for the JSON file."""
         taken = {" ".join(key): [asdict(sample) for sample in samples] for key, samples in self.samples.items()}
-        return {"rounds": taken, "not_available": self.reasons, "stopped": {" ".join(k): v for k, v in self.stopped.items()}}
+        return {
+            "rounds": taken,
+            "not_available": self.reasons,
+            "stopped": {" ".join(k): v for k, v in self.stopped.items()},
+        }
 
 
 Opener = Callable[[Peer], AbstractAsyncContextManager[Mapping[str, Subject]]]

@@ -77,7 +77,9 @@ async def sample(client: Client, tool: str, half_s: float, fewest: int) -> Sampl
     return Sample(median(took) * 1e6, quantiles(took, n=20)[-1] * 1e6, together / together_s, len(took) + together)
 
 
-async def rounds(clients: Mapping[Key, tuple[Client, str]], pace: Pace) -> tuple[dict[Key, list[Sample]], dict[Key, str]]:
+async def rounds(
+    clients: Mapping[Key, tuple[Client, str]], pace: Pace
+) -> tuple[dict[Key, list[Sample]], dict[Key, str]]:
     """Every client once per round, starting with another one each time. Returns the samples, and why any stopped."""
     samples: dict[Key, list[Sample]] = {key: [] for key in clients}
     stopped: dict[Key, str] = {}

@@ -54,7 +54,9 @@ def _typescript() -> dict[str, Any]:
         described = folder / package / "package.json"
         found[package] = msgspec.json.decode(described.read_bytes())["version"] if described.exists() else None
     try:
-        said = subprocess.run([typescript_setup.node(), "--version"], capture_output=True, text=True, timeout=10, check=True)
+        said = subprocess.run(
+            [typescript_setup.node(), "--version"], capture_output=True, text=True, timeout=10, check=True
+        )
         found["node"] = said.stdout.strip()
     except (NotAvailable, subprocess.SubprocessError, OSError):
         found["node"] = None

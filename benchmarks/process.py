@@ -23,7 +23,13 @@ class Process:
     def __init__(self, command: list[str]) -> None:
         self._log = tempfile.TemporaryFile()
         self._popen = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, cwd=ROOT, env=environment(), bufsize=0
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            cwd=ROOT,
+            env=environment(),
+            bufsize=0,
         )
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None

@@ -15,6 +15,7 @@ import pytest
 
 from docs.generator.snapshots import snapshots
 from quantdeck import servers
+from quantdeck.listing import hints as hints_of
 from quantdeck.listing import prompts, resources
 from quantdeck.listing import tools as listing
 from tests.support.tokens import count
@@ -58,7 +59,7 @@ def test_a_listed_name_is_one_that_every_client_takes(tool):
 
 @each_tool
 def test_annotations_are_all_set_and_do_not_contradict_each_other(tool):
-    hints = tool.annotations
+    hints = hints_of(tool)
     assert hints.keys() == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
     assert all(isinstance(hint, bool) for hint in hints.values())
     assert not (hints["readOnlyHint"] and hints["destructiveHint"])

@@ -92,7 +92,9 @@ def _table(cells: Cells) -> Table:
 
 def _figures(cells: Cells) -> list[Figure]:
     return [
-        Figure("cold start to the first tools/list", 500, value(cells, "quantdeck", "cold_ms"), "ms", strictly_below=True),
+        Figure(
+            "cold start to the first tools/list", 500, value(cells, "quantdeck", "cold_ms"), "ms", strictly_below=True
+        ),
         Figure("RSS after start", 75, value(cells, "quantdeck", "rss_mb"), "MB"),
         Figure("RSS peak under load", 75, value(cells, "quantdeck", "peak_mb"), "MB"),
     ]

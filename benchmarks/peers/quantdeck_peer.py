@@ -13,10 +13,11 @@ from quantdeck.transports.sdk_import import lean
 lean(http=sys.argv[1] == "http")  # as `quantdeck serve` does, before anything else imports the SDK
 
 from benchmarks.peers import typed_tools, workload  # noqa: E402
-from quantdeck.core.contract import Contract, Policy, read  # noqa: E402
+from quantdeck.core.contract import Contract, Policy  # noqa: E402
 from quantdeck.core.server import Server  # noqa: E402
 from quantdeck.dialects.chart import chart  # noqa: E402
-from quantdeck.logs import LineWriter, configure  # noqa: E402
+from quantdeck.dialects.declaring import read  # noqa: E402
+from quantdeck.observability.logs import LineWriter, configure  # noqa: E402
 from quantdeck.settings import Http, Settings  # noqa: E402
 
 
@@ -58,11 +59,14 @@ def main() -> None:
 def _announce_on_stdout() -> None:
     """The benchmark reads the address from stdout; `serve_http` prints it, in a sentence, on stderr."""
     reader, writer = os.pipe()
+    stderr = os.dup(2)
     os.dup2(writer, 2)
+    os.close(writer)
     if os.fork():  # the parent serves
+        os.close(reader)
         configure(LineWriter(os.open(os.devnull, os.O_WRONLY)))
         return
-    os.close(writer)
+    os.dup2(stderr, 2)  # or the end of what the parent says would never come
     with os.fdopen(reader) as said:
         for line in said:
             if "http://" in line:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 from importlib import import_module
+from typing import Any
 from urllib.parse import urlsplit
 
-from quantdeck import logs
 from quantdeck.connections.databases import Databases
-from quantdeck.core.cache import Flights
 from quantdeck.core.call import Call, Caller, Runtime, chain
 from quantdeck.core.clock import Clock
 from quantdeck.core.contract import Contract, Source
@@ -23,6 +20,10 @@ from quantdeck.core.errors import NotConfigured, SourceError
 from quantdeck.core.observe import Observer
 from quantdeck.core.server import Background, Server
 from quantdeck.core.wire import Answer, RpcFailure
+from quantdeck.flights import Flights
+from quantdeck.ids import fresh_id
+from quantdeck.observability import calls, logs
+from quantdeck.observability.metrics import Metrics
 from quantdeck.settings import MisconfiguredError, Settings
 
 __all__ = ["ADAPTERS", "App", "Health", "open_app", "running"]
@@ -54,11 +55,19 @@ class _Offer:
 class App:
     """A set of servers that can be called, by whatever transport."""
 
-    def __init__(self, servers: tuple[Server, ...], runtime: Runtime, settings: Settings, databases: Databases) -> None:
+    def __init__(
+        self,
+        servers: tuple[Server, ...],
+        runtime: Runtime,
+        settings: Settings,
+        databases: Databases,
+        metrics: Metrics,
+    ) -> None:
         self.servers = servers
         self.runtime = runtime
         self.settings = settings
         self.databases = databases
+        self.metrics = metrics
         self.local = Caller("stdio", secret=_digest(settings.token.get_secret_value()))
         self._offers: dict[int, _Offer] = {}
         self._tools: dict[str, _Offer] = {}
@@ -83,7 +92,7 @@ class App:
     ) -> Answer | RpcFailure:
         """Put one call through the pipeline. `facts` are what the transport knows of it."""
         offer = self._offers[id(contract)]
-        facts["correlation_id"] = facts.get("correlation_id") or f"mcp_{secrets.token_hex(4)}"
+        facts["correlation_id"] = facts.get("correlation_id") or f"mcp_{fresh_id(8)}"
         call = Call(
             contract=contract,
             arguments=arguments,
@@ -130,9 +139,10 @@ async def open_app(settings: Settings, servers: tuple[Server, ...]) -> AsyncIter
     """An app that opens its sources when they are first asked, and closes them in the end."""
     _check(settings)
     databases = Databases(settings)
-    runtime = _runtime(settings, databases)
+    metrics = Metrics()
+    runtime = _runtime(settings, databases, metrics)
     try:
-        yield App(servers, runtime, settings, databases)
+        yield App(servers, runtime, settings, databases, metrics)
     finally:
         await runtime.tasks.finish()
         await databases.close()
@@ -155,7 +165,7 @@ async def running(app: App) -> AsyncIterator[None]:
 
 
 async def _demo(app: Any) -> None:
-    from quantdeck.demo import keep_current  # noqa: PLC0415 - only a demo home has it
+    from quantdeck.demo import keep_current
 
     await keep_current(app.settings)
 
@@ -182,7 +192,7 @@ def _check(settings: Settings) -> None:
         )
 
 
-def _runtime(settings: Settings, databases: Databases) -> Runtime:
+def _runtime(settings: Settings, databases: Databases, metrics: Metrics) -> Runtime:
     opened: dict[type[Source], Any] = {}
 
     def source(kind: type[Any]) -> Any:
@@ -193,7 +203,7 @@ def _runtime(settings: Settings, databases: Databases) -> Runtime:
 
     return Runtime(
         clock=_clock(settings.clock),
-        observer=Observer(emit=logs.emit),
+        observer=Observer(calls.to(metrics.count, logs.emit), calls.span),
         coordination=_adapter("coordination", settings, databases),
         source=source,
         flights=Flights(settings.cache.max_entries, settings.cache.max_mb * 2**20),

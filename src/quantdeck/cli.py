@@ -21,10 +21,10 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit status."""
     arguments = _parser().parse_args(argv)
-    from pydantic import ValidationError  # noqa: PLC0415 - --help needs none of this
+    from pydantic import ValidationError
 
-    from quantdeck.core.errors import DeclarationError  # noqa: PLC0415
-    from quantdeck.settings import MisconfiguredError  # noqa: PLC0415
+    from quantdeck.core.errors import DeclarationError
+    from quantdeck.settings import MisconfiguredError
 
     try:
         return int(arguments.run(arguments) or 0)
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="quantdeck",
         description="Tools for trading agents, as MCP servers.",
-        epilog="example:\n  quantdeck demo && quantdeck call get_top_strategies '{\"symbol\": \"BTC/USD\"}'",
+        epilog='example:\n  quantdeck demo && quantdeck call get_top_strategies \'{"symbol": "BTC/USD"}\'',
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"quantdeck {__version__}")
@@ -80,12 +80,12 @@ def _add_serve(command: argparse.ArgumentParser) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
-    from quantdeck.transports.sdk_import import lean  # noqa: PLC0415 - before anything that imports the SDK
+    from quantdeck.transports.sdk_import import lean
 
     lean(http=arguments.http)
     servers, settings = _servers(arguments.names, over_http=arguments.http), _settings()
     if arguments.http:
-        from quantdeck.transports.http import serve_http  # noqa: PLC0415 - stdio does without
+        from quantdeck.transports.http import serve_http
 
         chosen = {
             "host": arguments.host,
@@ -99,7 +99,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 
 
 async def _over_stdio(settings: Settings, servers: tuple[Server, ...]) -> None:
-    from quantdeck.transports.process import serve_app  # noqa: PLC0415 - HTTP does without
+    from quantdeck.transports.process import serve_app
 
     await serve_app(settings, servers)
 
@@ -113,19 +113,19 @@ def _add_list(command: argparse.ArgumentParser) -> None:
 
 
 def _tools(arguments: argparse.Namespace) -> None:
-    from quantdeck.listing import tools  # noqa: PLC0415
+    from quantdeck.listing import tools
 
     _show(tools(_chosen(arguments)), arguments, "name")
 
 
 def _resources(arguments: argparse.Namespace) -> None:
-    from quantdeck.listing import resources  # noqa: PLC0415
+    from quantdeck.listing import resources
 
     _show(resources(_chosen(arguments)), arguments, "uri")
 
 
 def _prompts(arguments: argparse.Namespace) -> None:
-    from quantdeck.listing import prompts  # noqa: PLC0415
+    from quantdeck.listing import prompts
 
     _show(prompts(_chosen(arguments)), arguments, "name")
 
@@ -136,7 +136,7 @@ def _chosen(arguments: argparse.Namespace) -> tuple[Server, ...]:
 
 def _show(found: list[dict[str, Any]], arguments: argparse.Namespace, key: str) -> None:
     if arguments.json:
-        import orjson  # noqa: PLC0415
+        import orjson
 
         print(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode())
         return
@@ -155,14 +155,14 @@ def _add_call(command: argparse.ArgumentParser) -> None:
 
 
 def _call(arguments: argparse.Namespace) -> int:
-    import orjson  # noqa: PLC0415
+    import orjson
 
     try:
         given = orjson.loads(arguments.arguments)
     except orjson.JSONDecodeError as error:
         raise _UsageError(f"the arguments are not JSON: {error}") from None
     if not isinstance(given, dict):
-        raise _UsageError("the arguments must be a JSON object such as '{\"symbol\": \"BTC/USD\"}'")
+        raise _UsageError('the arguments must be a JSON object such as \'{"symbol": "BTC/USD"}\'')
     servers = tuple(s for s in _chosen(arguments) if any(arguments.tool in (t.name, t.listed) for t in s.tools))
     if not servers:
         raise _UsageError(f"unknown tool {arguments.tool!r}; `quantdeck tools` lists those there are")
@@ -173,8 +173,8 @@ def _call(arguments: argparse.Namespace) -> int:
 async def _called(
     settings: Settings, servers: tuple[Server, ...], arguments: argparse.Namespace, given: dict[str, Any]
 ) -> int:
-    from quantdeck.app import open_app  # noqa: PLC0415
-    from quantdeck.core.wire import RpcFailure, encode  # noqa: PLC0415
+    from quantdeck.app import open_app
+    from quantdeck.core.wire import RpcFailure, encode
 
     async with open_app(settings, servers) as app:
         _quiet(app)
@@ -191,7 +191,7 @@ async def _called(
 
 def _quiet(app: App) -> None:
     """One answer on stdout is all that a call says; its event is of no use to anyone."""
-    app.runtime.observer.emit = lambda _: None
+    app.runtime.observer.tell = lambda *_: None
 
 
 # demo, migrate, doctor
@@ -204,13 +204,13 @@ def _add_demo(command: argparse.ArgumentParser) -> None:
 
 
 def _demo(arguments: argparse.Namespace) -> None:
-    from quantdeck.demo import make  # noqa: PLC0415
+    from quantdeck.demo import make
 
     settings = _settings()
     made = asyncio.run(make(settings, seed=arguments.seed, days=arguments.days))
     if not arguments.quiet:
         print(f"Demo world (seed {arguments.seed}) in {settings.home_path}: {made}")
-        print("Ask it: quantdeck call get_top_strategies '{\"symbol\": \"BTC/USD\"}'")
+        print('Ask it: quantdeck call get_top_strategies \'{"symbol": "BTC/USD"}\'')
 
 
 def _add_nothing(command: argparse.ArgumentParser) -> None:
@@ -218,7 +218,7 @@ def _add_nothing(command: argparse.ArgumentParser) -> None:
 
 
 def _migrate(_: argparse.Namespace) -> None:
-    from quantdeck.connections.databases import Databases  # noqa: PLC0415
+    from quantdeck.connections.databases import Databases
 
     settings = _settings()
 
@@ -229,7 +229,7 @@ def _migrate(_: argparse.Namespace) -> None:
         finally:
             await databases.close()
 
-    from quantdeck.core.errors import SourceError  # noqa: PLC0415
+    from quantdeck.core.errors import SourceError
 
     try:
         applied = asyncio.run(run())
@@ -239,7 +239,7 @@ def _migrate(_: argparse.Namespace) -> None:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from quantdeck.doctor import examine  # noqa: PLC0415
+    from quantdeck.doctor import examine
 
     settings = _settings()
     return _logged(settings, examine(settings, _servers(["all"]), as_json=arguments.json), level="error")
@@ -250,7 +250,7 @@ def _add_doctor(command: argparse.ArgumentParser) -> None:
 
 
 def _add_client_config(command: argparse.ArgumentParser) -> None:
-    from quantdeck.client_config import CLIENTS  # noqa: PLC0415 - light, and the list of clients is its
+    from quantdeck.client_config import CLIENTS
 
     command.add_argument("client", metavar="CLIENT", choices=tuple(CLIENTS), help=", ".join(CLIENTS))
     command.add_argument("names", nargs="*", metavar="NAME", help="servers (default: all)")
@@ -258,9 +258,9 @@ def _add_client_config(command: argparse.ArgumentParser) -> None:
 
 
 def _client_config(arguments: argparse.Namespace) -> None:
-    import orjson  # noqa: PLC0415
+    import orjson
 
-    from quantdeck.client_config import render  # noqa: PLC0415
+    from quantdeck.client_config import render
 
     names = tuple(server.name for server in _servers(arguments.names or ["all"]))
     settings = _settings()
@@ -274,13 +274,13 @@ def _client_config(arguments: argparse.Namespace) -> None:
 
 
 def _settings() -> Settings:
-    from quantdeck.settings import Settings  # noqa: PLC0415
+    from quantdeck.settings import Settings
 
     return Settings.read()
 
 
 def _servers(names: Sequence[str], *, over_http: bool = False) -> tuple[Server, ...]:
-    from quantdeck import servers  # noqa: PLC0415
+    from quantdeck import servers
 
     left_out = servers.ON_REQUEST if over_http else frozenset()
     wanted: list[str] = []
@@ -293,9 +293,9 @@ def _servers(names: Sequence[str], *, over_http: bool = False) -> tuple[Server, 
 
 def _logged(settings: Settings, work: Any, level: str | None = None) -> int:
     """Run `work` with its log where the settings say: stdout belongs to answers."""
-    import os  # noqa: PLC0415
+    import os
 
-    from quantdeck.logs import LineWriter, configure  # noqa: PLC0415
+    from quantdeck.observability.logs import LineWriter, configure
 
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     writer = LineWriter(2 if settings.log_file is None else os.open(settings.log_file, flags, 0o600))
@@ -317,10 +317,16 @@ _COMMANDS: tuple[_Command, ...] = (
         "call",
         _call,
         "call one tool and print its answer; exit status 1 if it failed",
-        "quantdeck call get_strategy_consensus '{\"symbol\": \"BTC/USD\"}'",
+        'quantdeck call get_strategy_consensus \'{"symbol": "BTC/USD"}\'',
         _add_call,
     ),
-    ("demo", _demo, "make QUANTDECK_HOME a demo world, offline and deterministic", "quantdeck demo --seed 7", _add_demo),
+    (
+        "demo",
+        _demo,
+        "make QUANTDECK_HOME a demo world, offline and deterministic",
+        "quantdeck demo --seed 7",
+        _add_demo,
+    ),
     (
         "client-config",
         _client_config,
@@ -329,5 +335,11 @@ _COMMANDS: tuple[_Command, ...] = (
         _add_client_config,
     ),
     ("migrate", _migrate, "bring the database's tables up to date", "quantdeck migrate", _add_nothing),
-    ("doctor", _doctor, "say what each source is, whether it answers, and what to set", "quantdeck doctor", _add_doctor),
+    (
+        "doctor",
+        _doctor,
+        "say what each source is, whether it answers, and what to set",
+        "quantdeck doctor",
+        _add_doctor,
+    ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 from quantdeck.core.contract import Contract
 from quantdeck.core.server import Server
 
-__all__ = ["prompts", "resources", "tool", "tools"]
+__all__ = ["hints", "prompts", "resources", "title", "tool", "tools"]
 
 
 def tools(servers: Iterable[Server]) -> list[dict[str, Any]]:
@@ -22,16 +22,32 @@ def tool(server: str, contract: Contract) -> dict[str, Any]:
     return {
         "server": server,
         "name": contract.name,
-        "title": contract.title,
+        "title": title(contract),
         "description": contract.description,
         "inputSchema": contract.input_schema,
         "outputSchema": contract.output_schema,
-        "annotations": contract.annotations,
+        "annotations": hints(contract),
         "errors": [code.code for code in contract.errors],
         "cache_ttl_s": policy.cache_s,
         "timeout_ms": round(policy.deadline_s * 1000),
         "rate_limit_per_min": policy.per_minute,
         "p95_ms": policy.p95_ms,
+    }
+
+
+def title(contract: Contract) -> str:
+    """Its name, for people."""
+    return contract.name.replace(".", " ").replace("_", " ").capitalize()
+
+
+def hints(contract: Contract) -> dict[str, bool]:
+    """What a client decides by whether to ask its user."""
+    policy = contract.policy
+    return {
+        "readOnlyHint": not policy.effect,
+        "destructiveHint": policy.destructive,
+        "idempotentHint": policy.idempotent or not policy.effect,
+        "openWorldHint": policy.open_world,
     }
 
 

@@ -100,9 +100,7 @@ class Settings(BaseModel):
         json_schema_extra=_also("AUTH_TOKEN"),
     )
     token: SecretStr = Field(SecretStr(""), description="what a stdio process presents")
-    portfolio_token: SecretStr = Field(
-        SecretStr(""), description="what a caller of portfolio-mcp must present"
-    )
+    portfolio_token: SecretStr = Field(SecretStr(""), description="what a caller of portfolio-mcp must present")
 
     chart_errors: Literal["rpc", "result", "strict"] = Field("rpc", description="how chart-signals reports failures")
     dotted_names: bool = Field(False, description="list catalog tools with dots in their names")
@@ -111,9 +109,7 @@ class Settings(BaseModel):
     per_minute: dict[str, int] = Field(default_factory=dict, description="by tool")
 
     http: Http = Http()
-    port: int | None = Field(
-        None, json_schema_extra=_also("MCP_SERVER_PORT"), description="of HTTP"
-    )
+    port: int | None = Field(None, json_schema_extra=_also("MCP_SERVER_PORT"), description="of HTTP")
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_level)] = Field(
         "info", description="debug, info, warning (or warn), error"
     )

@@ -13,10 +13,11 @@ import mcp_types as t
 from mcp.shared.exceptions import MCPDeprecationWarning
 
 from quantdeck.core.call import Call
-from quantdeck.core.contract import Contract, Handler, Policy, read
-from quantdeck.core.dialect import Dialect
+from quantdeck.core.contract import Contract, Handler, Policy
 from quantdeck.core.errors import ErrorCode, ToolError
 from quantdeck.core.wire import Answer, RpcFailure
+from quantdeck.dialects.declaring import read
+from quantdeck.dialects.spec import Spec
 from quantdeck.transports.mcp import Watchers
 
 __all__ = ["MISSING_CAPABILITY", "WATCHERS", "Client", "Listeners", "Result", "ask", "fixture", "text"]
@@ -34,7 +35,7 @@ ASKING_S = 60.0
 """Somebody has to be asked. Longer than a plain call, so it has a stream on which to ask."""
 
 
-class Fixture(Dialect):
+class Fixture(Spec):
     """MCP results as they are; what is no mapping is for resources and prompts."""
 
     name = "fixture"

@@ -10,12 +10,12 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from quantdeck.connections.database import Database, moment
 from quantdeck.core.errors import QueryFailed, Unreachable
-from quantdeck.core.journal import Conflict, Recorded, Slot
+from quantdeck.core.once import Conflict, Recorded, Slot
 from tests.connections.conftest import Place, elsewhere
 
 ENDLESS = """
@@ -130,6 +130,7 @@ async def test_types_hold_through_subqueries_and_unions(database):
         max_size=6,
     )
 )
+@example([NOON + timedelta(microseconds=1), NOON, NOON + timedelta(milliseconds=500)])
 async def test_timestamps_sort_and_compare_by_time(database, instants):
     await database.execute("DELETE FROM things")
     await database.execute_many(

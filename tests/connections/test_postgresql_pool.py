@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -274,6 +275,21 @@ async def test_connections_killed_while_idle_are_not_noticed(opened, watch):
     await watch.kill()
     async with database.transaction():
         await database.ping()
+
+
+async def _transaction(database: PostgreSQL) -> None:
+    async with database.transaction():
+        await database.ping()
+
+
+@pytest.mark.parametrize("use", [PostgreSQL.ping, _transaction])
+async def test_connections_that_died_unnoticed_are_replaced_when_nothing_was_written(opened, watch, use):
+    database = opened()
+    async with held(database, 5):
+        pass
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, watch.kill()).result()  # our own loop stands still meanwhile
+    await use(database)
 
 
 async def test_a_cancelled_call_cancels_its_query(things, opened, watch):

@@ -151,14 +151,19 @@ def locked(path: Path) -> bool:
         return True
 
 
-async def test_a_write_that_has_begun_is_finished_before_its_cancellation_is_heard(path):
+FILL = """
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)
+    INSERT INTO marks (text) SELECT i FROM n
+"""
+
+
+@pytest.mark.parametrize(
+    "write", [lambda database: database.execute(FILL), lambda database: database.returning(f"{FILL} RETURNING text")]
+)
+async def test_a_write_that_has_begun_is_finished_before_its_cancellation_is_heard(path, write):
     database = SQLite(path)
     await database.execute(MAKE)
-    fill = """
-        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000)
-        INSERT INTO marks (text) SELECT i FROM n
-    """
-    task = asyncio.create_task(database.execute(fill))
+    task = asyncio.create_task(write(database))
     while not locked(path):
         await asyncio.sleep(0)
         assert not task.done()
@@ -167,6 +172,36 @@ async def test_a_write_that_has_begun_is_finished_before_its_cancellation_is_hea
         await task
     assert await database.row("SELECT count(*) AS many FROM marks") == {"many": 300000}
     await database.close()
+
+
+async def test_a_transaction_cancelled_as_it_begins_is_not_left_open(path):
+    database = SQLite(path)
+    await database.execute(MAKE)
+
+    async def begin() -> None:
+        async with database.transaction():
+            await asyncio.Event().wait()
+
+    for _ in range(100):
+        task = asyncio.create_task(begin())
+        await asyncio.sleep(0)
+        # The loop stands still meanwhile: that it has begun is not yet known when it is cancelled.
+        begun = any(locked(path) for _ in range(50))
+        task.cancel()
+        await asyncio.wait({task})
+        if begun:
+            break
+    assert begun
+    await database.execute(MARK, text="next")
+    assert await database.rows("SELECT text FROM marks") == [{"text": "next"}]
+    await database.close()
+
+
+async def test_readers_that_connect_at_once_get_a_connection_each(path):
+    for _ in range(20):
+        database = SQLite(path)
+        await asyncio.gather(*(database.ping() for _ in range(20)))
+        await database.close()
 
 
 async def failure(path: Path) -> SourceError:

@@ -12,9 +12,10 @@ from pydantic import Field
 
 from quantdeck.core.call import Caller
 from quantdeck.core.clock import Clock
-from quantdeck.core.contract import Contract, Policy, read
+from quantdeck.core.contract import Contract, Policy
 from quantdeck.core.errors import ErrorCode, Unreachable
 from quantdeck.dialects.catalog import catalog
+from quantdeck.dialects.declaring import read
 from quantdeck.dialects.pyth import pyth
 from quantdeck.dialects.tradestream import INVALID_SYMBOL, Symbol, tradestream
 from tests.support.clock import INSTANT, Ticks

@@ -11,12 +11,14 @@ import pytest
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from quantdeck import listing
 from quantdeck.core.call import Caller, Progress
 from quantdeck.core.clock import Now
-from quantdeck.core.contract import Clamp, Contract, Policy, read
+from quantdeck.core.contract import Contract, Policy
 from quantdeck.core.dialect import Dialect
 from quantdeck.dialects.backtest_events import backtest_events
 from quantdeck.dialects.catalog import catalog
+from quantdeck.dialects.declaring import Clamp, read
 from quantdeck.dialects.tradestream import Offset, Page, tradestream
 from tests.support.runtime import Desk, Notes, Program, body
 
@@ -195,7 +197,11 @@ def test_a_dotted_name_is_listed_with_underscores():
         """Check."""
         return {}
 
-    assert (check.name, check.listed, check.title) == ("risk.limits.check", "risk_limits_check", "Risk limits check")
+    assert (check.name, check.listed, listing.title(check)) == (
+        "risk.limits.check",
+        "risk_limits_check",
+        "Risk limits check",
+    )
 
 
 def test_a_generic_page_publishes_its_items():
@@ -236,7 +242,7 @@ def test_the_hints_follow_from_the_policy(policy, hints):
 
     names = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
     contract = read(tool, dialect=tradestream, policy=policy)
-    assert contract.annotations == dict(zip(names, hints, strict=True))
+    assert listing.hints(contract) == dict(zip(names, hints, strict=True))
 
 
 def test_only_a_cached_tool_of_the_first_spec_takes_force_refresh():

@@ -12,8 +12,9 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from quantdeck.core.contract import Contract, Policy, read
+from quantdeck.core.contract import Contract, Policy
 from quantdeck.core.errors import DeclarationError, ErrorCode, Rejects
+from quantdeck.dialects.declaring import read
 from quantdeck.dialects.tradestream import tradestream
 
 OWN = ErrorCode("OWN", "The tool's own failure", 404)

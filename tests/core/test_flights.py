@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from quantdeck.core.cache import Entry, Flights
 from quantdeck.core.errors import Unreachable
 from quantdeck.core.wire import canonical
 from quantdeck.dialects.tradestream import tradestream
+from quantdeck.flights import Entry, Flights
 from tests.support.clock import Ticks
 from tests.support.runtime import BOB, Coordinated, Desk, Program, body, error_of, turns
 
@@ -149,7 +149,7 @@ async def test_an_older_answer_never_overwrites_a_newer_one():
     assert data(await program.call(look)) == 2
 
 
-async def test_an_answer_that_was_on_its_way_when_its_tool_was_forgotten_is_not_stored(program):
+async def test_nobody_joins_a_flight_from_before_a_change(program):
     program.desk.gate.shut()
     before = program.begin(look)
     await program.desk.gate.arrived.wait()
@@ -158,6 +158,16 @@ async def test_an_answer_that_was_on_its_way_when_its_tool_was_forgotten_is_not_
     await turns()
     program.desk.gate.open()
     assert (data(await before), data(await after)) == (1, 2)
+    assert data(await program.call(look)) == 2
+
+
+async def test_an_answer_from_before_a_change_is_not_stored_after_it(program):
+    program.desk.gate.shut()
+    before = program.begin(look)
+    await program.desk.gate.arrived.wait()
+    program.runtime.flights.forget("look")
+    program.desk.gate.open()
+    assert data(await before) == 1
     assert data(await program.call(look)) == 2
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quantdeck.core.limits import WINDOW_S, Grant
+from quantdeck.core.limits import Grant
 from quantdeck.dialects.catalog import catalog
 from quantdeck.dialects.pyth import pyth
 from quantdeck.dialects.tradestream import tradestream
-from quantdeck.sources.coordination.embedded import SlidingWindows
+from quantdeck.sources.coordination.embedded import WINDOW_S, SlidingWindows
 from tests.support.clock import Ticks
 from tests.support.runtime import BOB, Desk, Program, body, error_of
 
@@ -115,11 +115,9 @@ async def test_every_answer_says_how_the_window_stands(program):
     assert ["Retry-After" in answer.headers for answer in answers] == [False, False, False, True]
 
 
-def test_headers_round_up_and_are_never_zero():
-    assert Grant(granted=True, limit=3, remaining=2, reset_s=59.2).headers == {
-        "X-RateLimit-Limit": "3", "X-RateLimit-Remaining": "2", "X-RateLimit-Reset": "60",
-    }  # fmt: skip
-    assert Grant(granted=False, limit=3, remaining=0, reset_s=0.0).headers["Retry-After"] == "1"
+@pytest.mark.parametrize("reset_s, wait_s", [(59.2, 60), (60.0, 60), (0.4, 1), (0.0, 1)])
+def test_the_wait_is_rounded_up_and_never_zero(reset_s, wait_s):
+    assert Grant(granted=False, limit=3, remaining=0, reset_s=reset_s).wait_s == wait_s
 
 
 async def test_a_failing_call_says_how_the_window_stands_too(program):

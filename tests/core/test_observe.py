@@ -1,4 +1,4 @@
-"""One event per call, however it ends, under the names of the Pyth spec; and figures for anyone who asks."""
+"""One event per call, however it ends, under the names of the Pyth spec."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pydantic import Field
 
 from quantdeck.core.call import Call
 from quantdeck.core.errors import Denied, ErrorCode, Unreachable
-from quantdeck.core.observe import BOUNDS_MS, Latency, Observer
 from quantdeck.dialects.catalog import catalog
 from quantdeck.dialects.chart import chart
 from quantdeck.dialects.pyth import NOT_FOUND, pyth
 from quantdeck.dialects.tradestream import tradestream
+from quantdeck.observability import calls
 from tests.support.contracts import contract_of
 from tests.support.runtime import BOB, Desk, Program, turns
 
@@ -174,7 +174,7 @@ async def test_a_log_that_fails_costs_nobody_an_answer(program, failing):
     def broken(event: dict[str, Any]) -> None:
         raise OSError("no space left on device")
 
-    program.runtime.observer.emit = broken
+    program.runtime.observer.tell = calls.to(broken)
     program.desk.failure = ValueError("bug") if failing else None
     answer = await program.call(look)
     assert answer.is_error is failing
@@ -197,17 +197,6 @@ async def test_calls_in_flight_are_counted_and_the_last_one_says_so(program):
     assert (observer.in_flight, observer.idle.is_set()) == (0, True)
 
 
-async def test_latencies_and_errors_are_counted_by_tool(program):
-    await program.call(rank)
-    await program.call(rank, {"force_refresh": True})
-    await program.call(rank, {"x": 1})
-    await program.call(slow)
-    tools = program.runtime.observer.tools
-    assert (tools["rank"].calls, tools["rank"].errors) == (3, {"INVALID_PARAMETER": 1})
-    assert (tools["slow"].calls, tools["slow"].slo_ms) == (1, 7)
-    assert tools["rank"].total_ms > 0
-
-
 class Tracer:
     """A tracer that somebody has installed."""
 
@@ -228,24 +217,3 @@ async def test_a_call_is_a_span_where_a_tracer_is_installed(program, monkeypatch
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", ModuleType("opentelemetry.sdk.trace"))
     await program.call(look, transport="http")
     assert tracer.spans == [("tools/call look", {"mcp.tool.name": "look", "mcp.transport": "http"})]
-
-
-def test_quantiles_are_the_bounds_under_which_a_share_of_calls_stayed():
-    latency = Latency()
-    assert latency.quantile_ms(0.5) is None
-    for elapsed_ms in [3] * 90 + [40] * 9 + [10**6]:
-        latency.add(elapsed_ms)
-    assert [latency.quantile_ms(share) for share in (0.5, 0.9, 0.95, 0.99, 1.0)] == [5, 5, 50, 50, float("inf")]
-
-
-@pytest.mark.parametrize("bound", BOUNDS_MS)
-def test_a_latency_on_a_bound_belongs_under_it(bound):
-    latency = Latency()
-    latency.add(bound)
-    assert latency.quantile_ms(0.5) == bound
-
-
-def test_every_observer_has_figures_of_its_own():
-    one, two = Observer(), Observer()
-    one.tools["x"] = Latency()
-    assert two.tools == {}

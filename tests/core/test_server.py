@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from quantdeck.core.contract import Contract, Policy, read
+from quantdeck.core.contract import Contract, Policy
 from quantdeck.core.errors import DeclarationError
-from quantdeck.core.server import Prompt, Resource, ResourceTemplate, Server, merged
+from quantdeck.core.server import Prompt, Resource, ResourceTemplate, Server
 from quantdeck.dialects.catalog import catalog
+from quantdeck.dialects.declaring import read
+from quantdeck.transports.merging import merged
 
 
 def tool(name: str) -> Contract:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from quantdeck.connections.sqlite import SQLite
-from quantdeck.core.journal import Slot, Unknown
+from quantdeck.core.once import Slot, Unknown
 from quantdeck.sources.coordination.embedded import LeaseJournal
 
 SLOT = Slot("alice:save", "k", "same")

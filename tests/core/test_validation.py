@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
-from quantdeck.core.contract import Clamp, Contract
+from quantdeck.core.contract import Contract
 from quantdeck.core.errors import ErrorCode, RejectedValue, Rejects
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.dialects.backtest_events import backtest_events
 from quantdeck.dialects.catalog import catalog
 from quantdeck.dialects.chart import INVALID_SYMBOL as CHART_INVALID_SYMBOL
 from quantdeck.dialects.chart import chart
+from quantdeck.dialects.declaring import Clamp
 from quantdeck.dialects.pyth import pyth
 from quantdeck.dialects.tradestream import INVALID_SYMBOL, Symbol, tradestream
 from tests.support.runtime import Program, body, error_of

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quantdeck.core.schema import violation
 from quantdeck.core.wire import Answer, canonical, encode
+from quantdeck.dialects.schemas import violation
 from tests.support.clock import INSTANT
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
+from quantdeck import listing
 from quantdeck.core.errors import ErrorCode
 from quantdeck.dialects import backtest_events as module
 from quantdeck.dialects.backtest_events import RUN_NOT_FOUND, backtest_events
@@ -75,4 +76,4 @@ def test_a_query_has_the_specs_ten_seconds():
 
 
 def test_its_tools_only_read():
-    assert events.annotations["readOnlyHint"]
+    assert listing.hints(events)["readOnlyHint"]

@@ -147,4 +147,3 @@ async def test_a_replay_has_the_envelope_of_its_own_call(program):
 def test_the_policy_is_what_the_catalog_says():
     policy = look.policy
     assert (policy.deadline_s, policy.p95_ms, policy.per_minute, policy.cache_s) == (5.0, 20, 3, 60)
-    assert policy.check_output

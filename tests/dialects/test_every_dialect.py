@@ -230,7 +230,7 @@ async def test_a_failing_source_is_counted(spec):
     program.desk.failure = Busy("Busy.", source="fake")
     await program.call(spec.tool)
     await program.call(spec.tool)
-    assert program.runtime.observer.backends == {"fake": 2}
+    assert program.metrics.backends == {"fake": 2}
 
 
 async def test_every_code_that_can_come_is_one_of_the_tools(spec):
@@ -250,7 +250,7 @@ async def test_a_cancelled_call_answers_nothing(spec):
 def test_what_every_tool_of_a_spec_may_answer_has_what_the_stages_raise(spec):
     dialect = spec.dialect
     raised = {dialect.invalid, dialect.timeout, dialect.unauthorized, dialect.internal, dialect.unavailable}
-    raised |= {code for code in (dialect.limited, dialect.conflict, dialect.output_violation) if code}
+    raised |= {code for code in (dialect.limited, dialect.conflict) if code}
     assert raised <= set(dialect.common)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
+from quantdeck import listing
 from quantdeck.core.errors import Denied, Rejects, Unreachable
 from quantdeck.core.wire import RpcFailure
 from quantdeck.dialects.pyth import AUTH, INVALID_INPUT, NOT_FOUND, UPSTREAM, pyth
@@ -98,5 +99,5 @@ async def test_upstream_failures_are_sentences_too(program, failure, kind):
 
 
 def test_the_hints_are_the_specs():
-    assert price.annotations.items() >= SPEC["annotations"].items()
-    assert price.annotations["openWorldHint"]
+    assert listing.hints(price).items() >= SPEC["annotations"].items()
+    assert listing.hints(price)["openWorldHint"]

@@ -11,7 +11,7 @@ import pytest
 from quantdeck.connections.database import Database
 from quantdeck.connections.sqlite import SQLite
 from quantdeck.core.errors import Busy, ErrorCode, NotInPast, QueryFailed
-from quantdeck.core.journal import Conflict, Recorded, Slot, Unknown
+from quantdeck.core.once import Conflict, Recorded, Slot, Unknown
 from quantdeck.migrations import migrate
 from quantdeck.sources.coordination import Coordination
 from quantdeck.sources.coordination.embedded import KEEP, Embedded, LeaseJournal, SlidingWindows

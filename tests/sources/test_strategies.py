@@ -24,15 +24,9 @@ async def ranked(strategies, symbol="BTC/USD", by="sharpe", offset=0, limit=10, 
 
 async def test_ranks_best_first_by_each_metric(desk, strategies):
     spec = await add_spec(desk)
-    sharp = await add_implementation(
-        desk, "sharp", spec, forward_sharpe=2.0, forward_accuracy=0.4, forward_return=0.1
-    )
-    right = await add_implementation(
-        desk, "right", spec, forward_sharpe=1.0, forward_accuracy=0.7, forward_return=0.2
-    )
-    rich = await add_implementation(
-        desk, "rich", spec, forward_sharpe=0.5, forward_accuracy=0.5, forward_return=0.9
-    )
+    sharp = await add_implementation(desk, "sharp", spec, forward_sharpe=2.0, forward_accuracy=0.4, forward_return=0.1)
+    right = await add_implementation(desk, "right", spec, forward_sharpe=1.0, forward_accuracy=0.7, forward_return=0.2)
+    rich = await add_implementation(desk, "rich", spec, forward_sharpe=0.5, forward_accuracy=0.5, forward_return=0.9)
     assert await ranked(strategies) == ([sharp, right, rich], 3)
     assert await ranked(strategies, by="accuracy") == ([right, rich, sharp], 3)
     assert await ranked(strategies, by="return") == ([rich, right, sharp], 3)

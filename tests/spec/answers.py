@@ -16,10 +16,12 @@ import orjson
 
 from quantdeck.core.call import Call, Caller, Runtime, chain
 from quantdeck.core.clock import Clock
-from quantdeck.core.contract import Contract, Policy, read
+from quantdeck.core.contract import Contract, Policy
 from quantdeck.core.dialect import Dialect
 from quantdeck.core.errors import ErrorCode, ToolError
 from quantdeck.core.wire import Answer, RpcFailure
+from quantdeck.dialects.declaring import read
+from quantdeck.observability.calls import to as told_to
 from quantdeck.sources.coordination.embedded import Embedded
 
 __all__ = ["Heard", "failure", "logged", "second_call_in_a_minute", "success"]
@@ -107,7 +109,7 @@ def _heard(contract: Contract, times: int = 1) -> Heard:
 async def _call(contract: Contract, times: int) -> Heard:
     events: list[dict[str, Any]] = []
     runtime = Runtime(clock=Clock.parse("wall"), coordination=Embedded(_no_database), source=_no_source)
-    runtime.observer.emit = events.append
+    runtime.observer.tell = told_to(events.append)
     run = chain(contract)
     for _ in range(times):
         answer: Answer | RpcFailure = await run(_whole_call(contract, runtime))

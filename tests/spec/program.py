@@ -21,7 +21,7 @@ from mcp_types import EmptyResult, Request
 
 import quantdeck.sources
 from docs.generator.settings_page import Setting, settings
-from quantdeck import cli, servers
+from quantdeck import cli, listing, servers
 from quantdeck.app import open_app
 from quantdeck.core.contract import Contract, Source
 from quantdeck.core.errors import ErrorCode
@@ -72,7 +72,7 @@ def _tool(server: Server, contract: Contract) -> dict[str, Any]:
         "output": tidy(contract.output_schema),
         "fields": dict.fromkeys(_fields(contract.output_schema), ANY),
         "errors": {code.code: code.description for code in contract.errors},
-        "annotations": contract.annotations,
+        "annotations": listing.hints(contract),
         "adapters": dict.fromkeys(_adapters(contract.sources[0]), ANY) if contract.sources else {},
         "cacheable": policy.cache_s is not None,
         "cache_ttl_s": policy.cache_s,

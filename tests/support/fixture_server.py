@@ -14,12 +14,13 @@ from typing import Annotated
 from pydantic import Field
 
 from quantdeck.core.call import Call, Progress
-from quantdeck.core.contract import Contract, Handler, Policy, read
+from quantdeck.core.contract import Contract, Handler, Policy
 from quantdeck.core.server import Prompt, Resource, ResourceTemplate, Server
 from quantdeck.dialects.catalog import catalog
 from quantdeck.dialects.chart import UNAVAILABLE, chart
+from quantdeck.dialects.declaring import read
 from quantdeck.dialects.tradestream import tradestream
-from quantdeck.logs import LineWriter, configure
+from quantdeck.observability.logs import LineWriter, configure
 from quantdeck.settings import Settings
 
 __all__ = ["NOTES", "World", "fixture_servers"]

@@ -20,6 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from quantdeck.app import App, open_app
 from quantdeck.core.server import Server
+from quantdeck.observability.calls import to as told_to
 from quantdeck.settings import Http, Settings
 from quantdeck.transports.http import HttpServer, bind, http_app
 from quantdeck.transports.mcp import Watchers
@@ -153,7 +154,7 @@ async def served(
     async with open_app(settings, servers) as app:
         if migrated:
             await app.databases.migrate()
-        app.runtime.observer.emit = events.append
+        app.runtime.observer.tell = told_to(app.metrics.count, events.append)
         web = http_app(app, servers, Watchers(), settings, stateless=stateless)
         with bind(http, guarded=True) as listener:
             ready = asyncio.Event()

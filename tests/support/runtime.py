@@ -9,14 +9,16 @@ from typing import Any
 
 import orjson
 
-from quantdeck.core.cache import Flights
 from quantdeck.core.call import Call, Caller, Runtime, chain
 from quantdeck.core.clock import Clock
 from quantdeck.core.contract import Contract, Source
-from quantdeck.core.journal import Conflict, Journal, Recorded, Slot
 from quantdeck.core.limits import Grant
 from quantdeck.core.observe import Observer
+from quantdeck.core.once import Conflict, Journal, Recorded, Slot
 from quantdeck.core.wire import Answer, RpcFailure
+from quantdeck.flights import Flights
+from quantdeck.observability import calls
+from quantdeck.observability.metrics import Metrics
 from quantdeck.sources.coordination.embedded import SlidingWindows
 from tests.support.clock import Ticks
 
@@ -133,6 +135,7 @@ class Program:
     coordination: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
+    metrics: Metrics = field(default_factory=Metrics)
     runtime: Runtime = field(init=False)
 
     def __post_init__(self) -> None:
@@ -142,7 +145,7 @@ class Program:
             clock=self.clock,
             coordination=self.coordination,
             source=sources.__getitem__,
-            observer=Observer(emit=self.events.append),
+            observer=Observer(calls.to(self.metrics.count, self.events.append), calls.span),
             flights=Flights(clock=self.ticks),
             options=self.options,
         )

@@ -45,7 +45,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import orjson
 
 from quantdeck.core.errors import QueryFailed, Unreachable
-from quantdeck.core.journal import Conflict, Recorded, Slot
+from quantdeck.core.once import Conflict, Recorded, Slot
 
 __all__ = ["Database", "Row", "SqlJournal", "Statement", "compiled", "moment"]
 

@@ -44,7 +44,8 @@ class Databases:
     def _bare(self, group: str) -> Database:
         """The database, not migrating itself when it is opened: so that what is applied can be told."""
         place = "" if self._url else group
-        self._open[place] = self._make(group, migrating=False)
+        if place not in self._open:
+            self._open[place] = self._make(group, migrating=False)
         return self._open[place]
 
     async def close(self) -> None:

@@ -371,9 +371,7 @@ def _connecting() -> Iterator[None]:
         with _our_words():
             yield
     except _Broken as e:
-        raise Unreachable(
-            "No connection to PostgreSQL: it is down or out of reach.", source=e.source
-        ) from e.__cause__
+        raise Unreachable("No connection to PostgreSQL: it is down or out of reach.", source=e.source) from e.__cause__
 
 
 @contextmanager

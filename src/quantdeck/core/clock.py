@@ -6,9 +6,10 @@ Machine time (deadlines, TTLs, leases) never comes from here; see docs/adr/0003-
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-__all__ = ["Clock", "Now", "iso", "parse_instant"]
+if TYPE_CHECKING:
+    from quantdeck.core.call import Call
 
 
 class Now(datetime):
@@ -18,31 +19,27 @@ class Now(datetime):
     written after this instant must be refused, because what it said at the time is gone.
     """
 
-    fixed: bool = True
-    """Also of what is computed from a `Now`: it stands elsewhere than the present."""
+    fixed: bool = True  # also of what is computed from a `Now`: it stands elsewhere than the present
 
     @classmethod
     def of(cls, instant: datetime, *, fixed: bool) -> Self:
-        """`instant`, in UTC, as the present."""
         if instant.tzinfo is None:
             raise ValueError("an instant needs its offset from UTC")
         at = instant.astimezone(UTC)
-        present = cls(
-            at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond, tzinfo=UTC
-        )
-        present.fixed = fixed
-        return present
+        now = cls(at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond, tzinfo=UTC)
+        now.fixed = fixed
+        return now
 
     @classmethod
-    def from_call(cls, call: Any) -> Now:
+    def from_call(cls, call: Call) -> Now:
         """The one instant of this call: two reads in one call agree."""
-        return call.now  # type: ignore[no-any-return]
+        return call.now
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (datetime.isoformat(self), self.fixed)
 
 
-def _rebuild(text: str, fixed: bool) -> Now:  # noqa: FBT001 - called by pickle, positionally
+def _rebuild(text: str, fixed: bool) -> Now:
     return Now.of(datetime.fromisoformat(text), fixed=fixed)
 
 
@@ -51,14 +48,9 @@ class Clock:
 
     def __init__(self, instant: datetime | None = None) -> None:
         self.instant = None if instant is None else Now.of(instant, fixed=True)
-
-    @property
-    def fixed(self) -> bool:
-        """Whether the world stands still."""
-        return self.instant is not None
+        self.fixed = instant is not None
 
     def now(self) -> Now:
-        """The present of the world."""
         return self.instant or Now.of(datetime.now(UTC), fixed=False)
 
     @classmethod
@@ -71,8 +63,7 @@ def parse_instant(text: str) -> datetime:
     """An ISO-8601 instant. One without an offset is ambiguous and refused."""
     instant = datetime.fromisoformat(text)
     if instant.tzinfo is None:
-        msg = f"{text!r} has no offset from UTC; write it like 2026-01-15T09:30:00Z"
-        raise ValueError(msg)
+        raise ValueError(f"{text!r} has no offset from UTC; write it like 2026-01-15T09:30:00Z")
     return instant.astimezone(UTC)
 
 

@@ -4,48 +4,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
 from quantdeck.core.errors import Denied, ErrorCode, SourceError, ToolError
 from quantdeck.core.wire import Answer, RpcFailure
 
 if TYPE_CHECKING:
     from quantdeck.core.call import Call
-
-__all__ = ["Dialect"]
+    from quantdeck.core.contract import Contract
 
 
 class Dialect:
     """Envelope, spelling and codes of one spec. This base class is the plainest there is."""
 
     name: ClassVar[str]
-    invalid: ClassVar[ErrorCode]
-    """Arguments outside the published schema."""
+    invalid: ClassVar[ErrorCode]  # arguments outside the published schema
     timeout: ClassVar[ErrorCode]
     unauthorized: ClassVar[ErrorCode]
     internal: ClassVar[ErrorCode]
-    unavailable: ClassVar[ErrorCode]
-    """A source that does not answer."""
+    unavailable: ClassVar[ErrorCode]  # a source that does not answer
     limited: ClassVar[ErrorCode | None] = None
     conflict: ClassVar[ErrorCode | None] = None
-    output_violation: ClassVar[ErrorCode | None] = None
-    common: ClassVar[tuple[ErrorCode, ...]] = ()
-    """Codes that every tool of this spec may answer."""
-    numerals: ClassVar[bool] = False
-    """Whether "7" is accepted for 7."""
+    common: ClassVar[tuple[ErrorCode, ...]] = ()  # what every tool of this spec may answer
+    numerals: ClassVar[bool] = False  # whether "7" is accepted for 7
 
     def spell(self, name: str) -> str:
         """A Python parameter's name on the wire. A trailing underscore avoids a keyword."""
         return name.rstrip("_")
 
-    def wrap(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The output schema of the whole answer, given that of its data."""
-        return schema
+    def input_schema(self, arguments: type[BaseModel]) -> dict[str, Any]:
+        return arguments.model_json_schema()
+
+    def output_schema(self, returns: Any) -> dict[str, Any]:
+        """Of the whole answer, its envelope included."""
+        return TypeAdapter(returns).json_schema(mode="serialization")
 
     def success(self, call: Call, data: Any) -> Answer:
-        """The answer that carries `data`."""
         return Answer(data, meta=self.meta(call))
 
     def failure(self, call: Call, error: ToolError) -> Answer | RpcFailure:
-        """The answer that says what went wrong."""
+        raise NotImplementedError
+
+    def refuse(self, contract: Contract, error: ValidationError) -> ToolError:
+        """What is wrong with the arguments."""
         raise NotImplementedError
 
     def translate(self, error: SourceError) -> ToolError:

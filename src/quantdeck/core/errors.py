@@ -20,21 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "Busy",
-    "DeclarationError",
-    "Denied",
-    "ErrorCode",
-    "NotConfigured",
-    "NotInPast",
-    "QueryFailed",
-    "RejectedValue",
-    "Rejects",
-    "SourceError",
-    "ToolError",
-    "Unreachable",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
@@ -42,10 +27,8 @@ class ErrorCode:
 
     code: str
     description: str
-    status: int = 500
-    """The HTTP status it has over REST."""
-    retry: bool = False
-    """Whether the same call can succeed later."""
+    status: int = 500  # over HTTP
+    retry: bool = False  # whether the same call can succeed later
 
     def __call__(self, message: str, /, **details: Any) -> ToolError:
         """The error to raise: a sentence that the caller can act on, and the facts behind it."""
@@ -53,16 +36,12 @@ class ErrorCode:
 
 
 class ToolError(Exception):
-    """A failure the caller is meant to read."""
-
     def __init__(self, code: ErrorCode, message: str, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
-        self.code = code
-        self.message = message
-        self.details = details or {}
+        self.code, self.message, self.details = code, message, details or {}
 
 
-class RejectedValue(ValueError):  # noqa: N818 - pydantic validators must raise a ValueError
+class RejectedValue(ValueError):
     """Raised by a parameter's own check. `details` go beside the message."""
 
     def __init__(self, message: str, /, **details: Any) -> None:
@@ -82,34 +61,25 @@ class SourceError(Exception):
 
     def __init__(self, message: str, /, *, source: str, **details: Any) -> None:
         super().__init__(message)
-        self.message = message
-        self.source = source
-        self.details = details
+        self.message, self.source, self.details = message, source, details
 
 
-class Unreachable(SourceError):
-    """No connection to be had."""
+class Unreachable(SourceError): ...
 
 
-class QueryFailed(SourceError):
-    """The source refused or broke off the question."""
+class QueryFailed(SourceError): ...
 
 
-class Denied(SourceError):
-    """Bad credentials, or no right to do this."""
+class Denied(SourceError): ...
 
 
-class Busy(SourceError):
-    """Reached, but it cannot take more now."""
+class Busy(SourceError): ...
 
 
-class NotConfigured(SourceError):
-    """No setting says where this source is."""
+class NotConfigured(SourceError): ...
 
 
-class NotInPast(SourceError):
-    """What was asked cannot be known as of the fixed clock."""
+class NotInPast(SourceError): ...
 
 
-class DeclarationError(TypeError):
-    """A tool, server or dialect is declared wrongly."""
+class DeclarationError(TypeError): ...

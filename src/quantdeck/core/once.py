@@ -1,101 +1,103 @@
 """Effects happen once: under an explicit key an answer is remembered and replayed, never redone.
 
-The journal of the source that the effect goes to is used where there is one: claim, effect and
-answer then share a transaction, and a process killed at any point leaves all of it or nothing.
-Otherwise the coordination's journal claims the key for a while; a claim that ran out without an
-answer means that the outcome is unknown, and that is what the next caller hears.
+Where the source that the effect goes to has a journal, claim, effect and answer share a transaction there, and a
+process killed at any point leaves all of it or nothing. Otherwise the coordination's journal claims the key for a
+while; a claim that ran out without an answer is an unknown outcome, and that is what the next caller hears.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
-from quantdeck.core.journal import Conflict, Recorded, Slot, Unknown
-from quantdeck.core.wire import canonical, encode
+from quantdeck.core.wire import canonical, digest, encode
 
 if TYPE_CHECKING:
-    from quantdeck.core.call import Call, Proceed
+    from quantdeck.core.call import Call, Proceed, Wrapper
     from quantdeck.core.contract import Contract
-    from quantdeck.core.journal import Journal
-
-__all__ = ["run_once"]
 
 
-def run_once(contract: Contract) -> Callable[[Proceed], Proceed]:
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of one answer. The fingerprint tells a retry from another request under its key."""
+
+    scope: str
+    key: str
+    fingerprint: str
+    repeatable: bool = False  # nothing is changed, so a lost answer is no unknown outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    answer: bytes
+    replayed: bool  # it is an earlier call's
+
+
+class Conflict(Exception):
+    """The slot's key was used before with another fingerprint."""
+
+
+class Unknown(Exception):
+    """The slot was claimed and its claim ran out without an answer: the effect may have happened."""
+
+
+class Journal(Protocol):
+    """Remembers answers. Which of them survive a crash, and together with what, is its own affair."""
+
+    async def run(self, slot: Slot, effect: Callable[[], Awaitable[bytes]]) -> Recorded:
+        """The slot's answer: an earlier one replayed, or the effect's. Who comes meanwhile waits for the first.
+
+        An effect that raises leaves the slot free. `Unknown` is for where a crash can separate effect and answer.
+        """
+        ...
+
+
+def run_once(contract: Contract) -> Wrapper:
     """Honour an explicit key; and let a begun effect finish, whatever becomes of its caller."""
     effect, dialect = contract.policy.effect, contract.dialect
-    conflict = dialect.conflict or dialect.invalid
 
-    def wrap(proceed: Proceed) -> Proceed:
-        async def begin(call: Call) -> Any:
+    async def once(proceed: Proceed, call: Call) -> Any:
+        key: Any = call.idempotency_key
+
+        async def answer() -> Any:
             call.begun = effect
             return await proceed(call)
 
-        async def once(call: Call) -> Any:
-            if call.idempotency_key is None:
-                return await (_shielded(call, begin(call)) if effect else proceed(call))
-            if not _is_key(call.idempotency_key):
-                raise dialect.invalid("Invalid idempotency key: it has 1 to 255 printable characters")
+        async def encoded() -> bytes:
+            return encode(await answer())
 
-            async def answer() -> bytes:
-                return encode(await begin(call))
+        def begun() -> bool:
+            return call.begun
 
-            try:
-                recorded = await _shielded(call, _journal(call).run(_slot(call), answer))
-            except Conflict:
-                raise conflict(
-                    f"Idempotency key conflict: {call.idempotency_key!r} was used for other arguments; "
-                    "choose a new key for a new request",
-                    idempotency_key=call.idempotency_key,
-                ) from None
-            except Unknown:
-                call.begun = True
-                raise dialect.timeout(
-                    "Timeout of an earlier call with this idempotency key: whether its change was made "
-                    "is not known. Look before you repeat it under a new key",
-                    idempotency_key=call.idempotency_key,
-                    outcome="unknown",
-                ) from None
-            return _answered(call, recorded)
+        if key is None:
+            return await (call.runtime.tasks.outliving(answer(), begun) if effect else proceed(call))
+        if not (isinstance(key, str) and 0 < len(key) < 256 and key.isprintable()):
+            raise dialect.invalid("Invalid idempotency key: it has 1 to 255 printable characters")
+        owned = (call.runtime.source(kind).journal for kind in contract.sources)
+        journal = next((own for own in owned if own is not None), call.runtime.coordination.journal)
+        fingerprint = digest(canonical(call.values))
+        slot = Slot(f"{call.caller.id}:{contract.name}", key, fingerprint, repeatable=not effect)
+        try:
+            recorded = await call.runtime.tasks.outliving(journal.run(slot, encoded), begun)
+        except Conflict:
+            raise (dialect.conflict or dialect.invalid)(
+                f"Idempotency key conflict: {key!r} was used for other arguments; choose a new key for a new request",
+                idempotency_key=key,
+            ) from None
+        except Unknown:
+            call.begun = True
+            raise dialect.timeout(
+                "Timeout of an earlier call with this idempotency key: whether its change was made is not known. "
+                "Look before you repeat it under a new key",
+                idempotency_key=key,
+                outcome="unknown",
+            ) from None
+        call.replayed = recorded.replayed
+        for kind in contract.sources[:1]:
+            call.source = call.runtime.source(kind).source
+        return orjson.Fragment(recorded.answer)
 
-        return once
-
-    return wrap
-
-
-def _is_key(key: Any) -> bool:
-    return isinstance(key, str) and 0 < len(key) < 256 and key.isprintable()
-
-
-def _journal(call: Call) -> Journal:
-    opened = (call.runtime.source(kind).journal for kind in call.contract.sources)
-    return next((own for own in opened if own is not None), call.runtime.coordination.journal)
-
-
-def _slot(call: Call) -> Slot:
-    fingerprint = sha256(canonical(call.values)).hexdigest()
-    scope = f"{call.caller.id}:{call.contract.name}"
-    return Slot(scope, call.idempotency_key or "", fingerprint, repeatable=not call.contract.policy.effect)
-
-
-def _answered(call: Call, recorded: Recorded) -> orjson.Fragment:
-    call.replayed = recorded.replayed
-    for kind in call.contract.sources[:1]:
-        call.source = call.runtime.source(kind).source
-    return orjson.Fragment(recorded.answer)
-
-
-async def _shielded(call: Call, work: Coroutine[Any, Any, Any]) -> Any:
-    """Wait for work that outlives us once its effect has begun; until then it dies with us."""
-    task = call.runtime.tasks.start(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        if not call.begun:
-            task.cancel()
-        raise
+    return once

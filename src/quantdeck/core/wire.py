@@ -6,37 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import orjson
-
-__all__ = ["Answer", "RpcFailure", "canonical", "encode"]
 
 _OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One finished call, in its spec's own shape.
+    """One finished call, in its spec's own shape."""
 
-    `body` is everything a spec's envelope holds. `meta` goes beside it where the transport has a
-    place for it (`_meta`), `status` and `headers` where it is HTTP. `text` replaces the encoded body
-    as the text channel, for the spec whose failures are plain sentences.
-    """
-
-    body: Any
+    body: Any  # everything that the envelope holds
     is_error: bool = False
-    status: int = 200
+    status: int = 200  # of HTTP, as `headers`
     code: str | None = None
-    text: str | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None  # in place of the encoded body as the text channel
+    meta: Mapping[str, Any] = field(default_factory=dict)  # beside the body, where the transport has a place for it
     headers: Mapping[str, str] = field(default_factory=dict)
-    raw: Mapping[str, Any] | None = None
-    """The MCP result itself, for what is not JSON: content blocks, a question back to the client."""
+    raw: Mapping[str, Any] | None = None  # the MCP result itself, for what is not JSON: blocks, a question back
 
     @cached_property
     def encoded(self) -> bytes:
-        """The body as JSON, once."""
         return encode(self.body)
 
 
@@ -59,6 +51,11 @@ def encode(value: Any) -> bytes:
 def canonical(value: Any) -> bytes:
     """JSON in which equal values are equal bytes, for keys and fingerprints."""
     return orjson.dumps(value, _plain, _OPTIONS | orjson.OPT_SORT_KEYS)
+
+
+def digest(data: bytes | str) -> str:
+    """Enough to tell two apart, and not to know either."""
+    return sha256(data.encode() if isinstance(data, str) else data).hexdigest()
 
 
 def _plain(value: Any) -> Any:

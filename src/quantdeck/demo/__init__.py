@@ -15,7 +15,7 @@ from quantdeck.core.clock import Clock
 from quantdeck.demo.world import World
 from quantdeck.settings import MisconfiguredError, Settings
 
-__all__ = ["keep_current", "make"]
+__all__ = ["AHEAD", "extend", "keep_current", "make"]
 
 AHEAD = timedelta(days=30)
 """How far signals are written ahead, so that a world is at the present without anything running."""
@@ -46,7 +46,7 @@ async def keep_current(settings: Settings) -> None:
     desk = _desk(settings)
     try:
         while True:
-            await _extend(desk, world)
+            await extend(desk, world, datetime.now(UTC))
             await asyncio.sleep(timedelta(hours=6).total_seconds())
     finally:
         await desk.close()
@@ -77,9 +77,9 @@ async def _fill(desk: Database, world: World, days: int, now: datetime) -> str:
     return f"{len(specs)} specs, {len(implementations)} implementations, {len(signals)} signals"
 
 
-async def _extend(desk: Database, world: World) -> None:
+async def extend(desk: Database, world: World, now: datetime) -> None:
+    """Write signals up to AHEAD of now, where that is a day's worth or more."""
     latest = await _latest(desk)
-    now = datetime.now(UTC)
     if latest > now + AHEAD - timedelta(days=1):
         return
     async with desk.transaction():

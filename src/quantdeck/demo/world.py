@@ -81,7 +81,7 @@ class World:
         sharpe = round(self.unit(*about, "sharpe") * 3.2 - 0.6, 3)
         accuracy = round(0.38 + self.unit(*about, "accuracy") * 0.32, 3)
         known_at = BEGAN + timedelta(days=int(self.unit(*about, "age") * 300))
-        forward = self.unit(*about, "forward") > 0.25  # noqa: PLR2004 - a quarter were never run forward
+        forward = self.unit(*about, "forward") > 0.25
         return {
             "impl_id": self._id("implementation", *about),
             "spec_id": spec["spec_id"],
@@ -116,7 +116,7 @@ class World:
             return False
         if strategy["symbol"] == "GBP/USD" and strategy["_spec"] == SILENT_SPEC:
             return False
-        return self.unit(strategy["impl_id"], step.isoformat()) < 0.6  # noqa: PLR2004 - not in every step
+        return self.unit(strategy["impl_id"], step.isoformat()) < 0.6
 
     def _signal(self, strategy: Row, step: datetime) -> Row:
         about = (strategy["impl_id"], step.isoformat())

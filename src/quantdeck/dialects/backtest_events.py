@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quantdeck.core.contract import Contract, Handler, Policy, read
-from quantdeck.core.dialect import Dialect
+from quantdeck.core.contract import Contract, Handler, Policy
 from quantdeck.core.errors import ErrorCode, ToolError
 from quantdeck.core.wire import Answer
+from quantdeck.dialects.declaring import read
+from quantdeck.dialects.spec import Spec
 
 __all__ = [
     "DATABASE_ERROR",
@@ -33,7 +34,7 @@ DATABASE_ERROR = ErrorCode("DATABASE_ERROR", "SQLite operation failed", 500, ret
 UNAUTHORIZED = ErrorCode("UNAUTHORIZED", "The token's scopes do not cover this", 401)
 
 
-class BacktestEvents(Dialect):
+class BacktestEvents(Spec):
     """Bare results and worded codes."""
 
     name = "backtest_events"

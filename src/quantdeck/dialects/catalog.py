@@ -6,17 +6,23 @@ would say stands in `_meta`. Failures are the error envelope on both.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from hashlib import sha256
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from quantdeck.core.clock import iso
-from quantdeck.core.contract import Contract, Handler, Policy, read
-from quantdeck.core.dialect import Dialect
+from quantdeck.core.contract import Contract, Handler, Policy
 from quantdeck.core.errors import ErrorCode, SourceError, ToolError
-from quantdeck.core.wire import Answer, canonical
+from quantdeck.core.wire import Answer, canonical, digest, encode
+from quantdeck.dialects import schemas
+from quantdeck.dialects.declaring import read
+from quantdeck.dialects.spec import Spec
 
 __all__ = ["CODES", "catalog"]
+
+log = logging.getLogger(__name__)
 
 INVALID_ARGS = ErrorCode("MCP-001", "Invalid input arguments or schema violation", 400)
 UNAUTHORIZED = ErrorCode("MCP-002", "Authentication or authorization failed", 401)
@@ -41,7 +47,7 @@ CODES = (
 )  # fmt: skip
 
 
-class Catalog(Dialect):
+class Catalog(Spec):
     """Numbered codes, and an envelope over REST."""
 
     name = "catalog"
@@ -52,13 +58,12 @@ class Catalog(Dialect):
     unavailable = BACKEND_UNAVAILABLE
     limited = RATE_LIMITED
     conflict = IDEMPOTENCY_CONFLICT
-    output_violation = OUTPUT_VIOLATION
     common = (
         INVALID_ARGS, UNAUTHORIZED, BACKEND_UNAVAILABLE, TIMEOUT, IDEMPOTENCY_CONFLICT,
         RATE_LIMITED, OUTPUT_VIOLATION, INTERNAL,
     )  # fmt: skip
 
-    def tool(  # noqa: PLR0913 - one keyword for each thing the spec says of a tool
+    def tool(
         self,
         name: str,
         *,
@@ -78,9 +83,13 @@ class Catalog(Dialect):
             per_minute=per_minute,
             effect=effect,
             vary=vary,
-            check_output=True,
         )
-        return lambda handler: read(handler, dialect=self, policy=policy, errors=errors, name=name)
+
+        def declared(handler: Handler) -> Contract:
+            contract = read(handler, dialect=self, policy=policy, errors=errors, name=name)
+            return replace(contract, handler=_checked(contract))
+
+        return declared
 
     def success(self, call: Any, data: Any) -> Answer:
         if call.transport != "rest":
@@ -108,9 +117,7 @@ class Catalog(Dialect):
             "timestamp": iso(call.now),
             "tool": call.contract.name,
         }
-        return Answer(
-            body, is_error=True, status=code.status, code=code.code, headers=_limits(call)
-        )
+        return Answer(body, is_error=True, status=code.status, code=code.code, headers=_limits(call))
 
     def translate(self, error: SourceError) -> ToolError:
         told = super().translate(error)
@@ -130,12 +137,30 @@ class Catalog(Dialect):
         }
         if call.contract.policy.cache_s is not None:
             derived = canonical([call.contract.name, call.values])
-            facts["idempotency_key"] = sha256(derived).hexdigest()[:16]
+            facts["idempotency_key"] = digest(derived)[:16]
         return facts
 
 
+def _checked(contract: Contract) -> Handler:
+    """The tool, whose answers are held against its published schema as it runs, because this spec says so."""
+    violation = cache(lambda: schemas.violation(schemas.output_schema(contract.returns)))
+
+    async def checked(**given: Any) -> Any:
+        data = await contract.handler(**given)
+        if (problem := violation()(encode(data))) is not None:
+            log.error("output_violation", extra={"fields": {"tool": contract.name, "problem": problem}})
+            raise OUTPUT_VIOLATION("The answer does not match its schema")
+        return data
+
+    return checked
+
+
 def _limits(call: Any) -> dict[str, str]:
-    return call.grant.headers if call.grant is not None else {}
+    if call.grant is None:
+        return {}
+    window = {"Limit": call.grant.limit, "Remaining": call.grant.remaining, "Reset": call.grant.wait_s}
+    headers = {f"X-RateLimit-{name}": str(number) for name, number in window.items()}
+    return headers if call.grant.granted else {**headers, "Retry-After": str(call.grant.wait_s)}
 
 
 catalog = Catalog()

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quantdeck.core.contract import Contract, Handler, Policy, read
-from quantdeck.core.dialect import Dialect
+from quantdeck.core.contract import Contract, Handler, Policy
 from quantdeck.core.errors import ErrorCode, SourceError, ToolError
 from quantdeck.core.wire import Answer, RpcFailure
+from quantdeck.dialects.declaring import read
+from quantdeck.dialects.spec import Spec
 
 __all__ = [
     "INSUFFICIENT_DATA",
@@ -32,7 +33,7 @@ UNAUTHORIZED = ErrorCode("-32600", "Invalid Request", 401)
 INTERNAL = ErrorCode("-32603", "Internal error", 500)
 
 
-class Chart(Dialect):
+class Chart(Spec):
     """Bare results; failures by number, with the spec's words first in the message."""
 
     name = "chart"

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quantdeck.core.contract import Contract, Handler, Policy, read
-from quantdeck.core.dialect import Dialect
+from quantdeck.core.contract import Contract, Handler, Policy
 from quantdeck.core.errors import ErrorCode, ToolError
 from quantdeck.core.wire import Answer, RpcFailure
+from quantdeck.dialects.declaring import read
+from quantdeck.dialects.spec import Spec
 
 __all__ = ["AUTH", "INVALID_INPUT", "NOT_FOUND", "UPSTREAM", "pyth"]
 
@@ -30,7 +31,7 @@ MALFORMED = ErrorCode("-32602", "Invalid params", 400)
 _TIMED_OUT = "Pyth Pro API timed out. Try again or reduce the number of feeds."
 
 
-class Pyth(Dialect):
+class Pyth(Spec):
     """Sentences for models, JSON-RPC errors for malformed requests."""
 
     name = "pyth"

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, Field
 
-from quantdeck.core.contract import Contract, Handler, Policy, read
-from quantdeck.core.dialect import Dialect
+from quantdeck.core.contract import Contract, Handler, Policy
 from quantdeck.core.errors import ErrorCode, NotInPast, RejectedValue, Rejects, SourceError, ToolError
 from quantdeck.core.wire import Answer
+from quantdeck.dialects.declaring import read
+from quantdeck.dialects.spec import Spec
 from quantdeck.domain import symbols
 
 __all__ = ["INVALID_SYMBOL", "Offset", "Page", "Symbol", "tradestream"]
@@ -28,7 +29,7 @@ INVALID_SYMBOL = ErrorCode("INVALID_SYMBOL", "Symbol format is invalid or not su
 T = TypeVar("T")
 
 
-class Tradestream(Dialect):
+class Tradestream(Spec):
     """`{data, _metadata}`, or `{error: {code, message, details}, _metadata}`."""
 
     name = "tradestream"
@@ -39,7 +40,7 @@ class Tradestream(Dialect):
     unavailable = DATABASE_ERROR
     common = (DATABASE_ERROR, GRPC_ERROR, TIMEOUT, INVALID_PARAMETER, NOT_FOUND, UNAUTHORIZED)
 
-    def tool(  # noqa: PLR0913 - one keyword for each thing the spec says of a tool
+    def tool(
         self,
         *,
         errors: tuple[ErrorCode, ...],
@@ -58,9 +59,7 @@ class Tradestream(Dialect):
             secret=secret,
         )
         extra = {"force_refresh": (ForceRefresh, False)} if cache_s is not None else {}
-        return lambda handler: read(
-            handler, dialect=self, policy=policy, errors=errors, extra=extra
-        )
+        return lambda handler: read(handler, dialect=self, policy=policy, errors=errors, extra=extra)
 
     def wrap(self, schema: dict[str, Any]) -> dict[str, Any]:
         number: dict[str, Any] = {"type": "number"}
@@ -118,9 +117,7 @@ def _pair(text: str) -> str:
 
 ForceRefresh = Annotated[bool, Field(description="Bypass cache and fetch fresh data")]
 
-Symbol = Annotated[
-    str, AfterValidator(_pair), Rejects(INVALID_SYMBOL), Field(description="Trading pair")
-]
+Symbol = Annotated[str, AfterValidator(_pair), Rejects(INVALID_SYMBOL), Field(description="Trading pair")]
 """A trading pair in any usual spelling; the tool gets the canonical one."""
 
 Offset = Annotated[int, Field(ge=0, description="Number of items to skip for pagination")]

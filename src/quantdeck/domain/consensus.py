@@ -53,9 +53,7 @@ def consensus(votes: Iterable[Vote]) -> Consensus:
     share = max(bulls, bears) / len(cast)
     side: Action = "HOLD" if bulls == bears or share < PLAIN_SHARE else "BUY" if bulls > bears else "SELL"
     behind = sum(vote.strength for vote in cast if vote.action == side)
-    return Consensus(
-        bulls, bears, counts["HOLD"], _verdict(side, share), round(behind / len(cast), 4)
-    )
+    return Consensus(bulls, bears, counts["HOLD"], _verdict(side, share), round(behind / len(cast), 4))
 
 
 def _verdict(side: Action, share: float) -> Verdict:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from quantdeck.core.clock import iso
+from quantdeck.ids import fresh_id
 
 __all__ = [
     "BadRequest",
@@ -107,7 +107,7 @@ def catalog_error(code: str, message: str, asked: str, tool: str | None = None) 
 def correlation_id(asked: Any) -> str:
     """The caller's id, or one of ours where there is none that a header can carry back."""
     usable = isinstance(asked, str) and _USABLE_ID.fullmatch(asked)
-    return asked if usable else f"mcp_{secrets.token_hex(4)}"
+    return asked if usable else f"mcp_{fresh_id(8)}"
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | None:

@@ -20,12 +20,13 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.methods import validate_client_request
 from pydantic import ValidationError
 
-from quantdeck import __version__
+from quantdeck import __version__, listing
 from quantdeck.app import App
 from quantdeck.core.call import Caller, Progress
 from quantdeck.core.contract import Contract
-from quantdeck.core.server import Complete, Server, merged
+from quantdeck.core.server import Complete, Server
 from quantdeck.core.wire import Answer, RpcFailure
+from quantdeck.transports.merging import merged
 from quantdeck.transports.sdk_seams import accepts_calls, connection_of, is_modern, no_tracing
 from quantdeck.transports.sessions import Sessions
 
@@ -319,11 +320,11 @@ def _pattern(uri_template: str) -> Any:
 def _listed(contract: Contract, *, dotted: bool) -> t.Tool:
     return t.Tool(
         name=contract.name if dotted else contract.listed,
-        title=contract.title,
+        title=listing.title(contract),
         description=contract.description,
         input_schema=contract.input_schema,
         output_schema=contract.output_schema or None,  # none where the answer is no JSON
-        annotations=t.ToolAnnotations.model_validate(contract.annotations),
+        annotations=t.ToolAnnotations.model_validate(listing.hints(contract)),
         meta={"quantdeck/name": contract.name} if contract.name != contract.listed else None,
     )
 
@@ -362,4 +363,6 @@ def _prompt(contract: Contract) -> t.Prompt:
         )
         for parameter in contract.parameters
     ]
-    return t.Prompt(name=contract.name, title=contract.title, description=contract.description, arguments=arguments)
+    return t.Prompt(
+        name=contract.name, title=listing.title(contract), description=contract.description, arguments=arguments
+    )

@@ -18,9 +18,10 @@ from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp.server.session import ServerSession
 from mcp.shared.exceptions import MCPError, NoBackChannelError
-from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS, MCP_PARAM_HEADER_PREFIX, InboundModernRoute
+from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS, X_MCP_HEADER_KEY, InboundModernRoute
 from mcp.shared.transport_context import TransportContext
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.datastructures import Address, Headers
 
 from quantdeck.core.call import Progress
 from quantdeck.core.wire import encode
@@ -38,8 +39,7 @@ from quantdeck.transports.sessions import cancellable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from starlette.requests import Request
-    from starlette.types import Receive, Send
+    from starlette.types import Receive, Scope, Send
 
     from quantdeck.core.contract import Contract
 
@@ -48,7 +48,18 @@ __all__ = ["PlainCall", "PlainCalls"]
 LONG_S = 30.0
 """A tool that may take longer gets the SDK's stream, whose pings keep proxies from giving up on it."""
 
-_PARAM_HEADER = MCP_PARAM_HEADER_PREFIX.lower()
+
+class Incoming:
+    """A request as our code and the SDK's ask of it, with its headers decoded once; the first of a name counts."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+        self.headers = dict(reversed(self.pairs))
+
+    @property
+    def client(self) -> Address | None:
+        return Address(*self.scope["client"]) if self.scope.get("client") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +69,7 @@ class PlainCall:
     request_id: t.RequestId
     params: dict[str, Any]
     connection: Connection
+    incoming: Incoming
 
 
 class PlainCalls:
@@ -65,25 +77,31 @@ class PlainCalls:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
+        # Only where a schema asks for a header is there one to compare; ours do not, and looking costs 15 us.
+        schemas = {name: contract.input_schema for name, contract in endpoint.by_name.items()}
+        self._mirrored = {
+            name: schema for name, schema in schemas.items() if X_MCP_HEADER_KEY.encode() in encode(schema)
+        }
 
-    def modern(self, request: Request, body: bytes) -> PlainCall | None:
+    def modern(self, scope: Scope, body: bytes) -> PlainCall | None:
         """A 2026-07-28 call, held against its headers by the SDK's own rules."""
-        message = self._read(request, body)
-        if message is None or find_duplicated_routing_header(request.headers.items()):
+        incoming = Incoming(scope)
+        message = self._read(incoming.headers, body)
+        if message is None or find_duplicated_routing_header(incoming.pairs):
             return None
-        route = classify_inbound_request(message, headers=dict(request.headers))
-        if not isinstance(route, InboundModernRoute) or self._mirrored_wrongly(request, message["params"]):
+        route = classify_inbound_request(message, headers=incoming.headers)
+        if not isinstance(route, InboundModernRoute) or self._mirrored_wrongly(scope, message["params"]):
             return None
         connection = Connection.from_envelope(route.protocol_version, route.client_info, route.client_capabilities)
-        return _checked(message, connection)
+        return _checked(message, connection, incoming)
 
-    def legacy(self, request: Request, body: bytes, connection: Connection) -> PlainCall | None:
+    def legacy(self, scope: Scope, body: bytes, connection: Connection) -> PlainCall | None:
         """A call by an older client, on this connection."""
-        message = self._read(request, body)
-        return None if message is None else _checked(message, connection)
+        incoming = Incoming(scope)
+        message = self._read(incoming.headers, body)
+        return None if message is None else _checked(message, connection, incoming)
 
-    def _read(self, request: Request, body: bytes) -> dict[str, Any] | None:
-        headers = request.headers
+    def _read(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any] | None:
         if not (_is_json(headers.get("content-type", "")) and _takes_both(headers.get("accept", ""))):
             return None
         try:
@@ -107,17 +125,14 @@ class PlainCalls:
         deadline_s = self._endpoint.app.runtime.deadline_s.get(contract.name, contract.policy.deadline_s)
         return 0 < deadline_s <= LONG_S
 
-    def _mirrored_wrongly(self, request: Request, params: Mapping[str, Any]) -> bool:
+    def _mirrored_wrongly(self, scope: Scope, params: Mapping[str, Any]) -> bool:
+        schema = self._mirrored.get(params["name"])
         arguments = params.get("arguments") or {}
-        if not arguments and not any(name.startswith(_PARAM_HEADER) for name in request.headers):
-            return False
-        schema = self._endpoint.by_name[params["name"]].input_schema
-        return validate_mcp_param_headers(schema, arguments, request.headers) is not None
+        return schema is not None and validate_mcp_param_headers(schema, arguments, Headers(scope=scope)) is not None
 
     async def answer(
         self,
         call: PlainCall,
-        request: Request,
         receive: Receive,
         send: Send,
         headers: Iterable[tuple[bytes, bytes]] = (),
@@ -126,7 +141,7 @@ class PlainCalls:
         status, outcome = 200, {"error": {"code": REQUEST_CANCELLED, "message": "Request cancelled"}}
         with cancellable(call.connection, call.request_id) as scope, while_connected(receive, scope):
             try:
-                outcome = {"result": await self._endpoint.answer(_context(call, request), raw=True)}
+                outcome = {"result": await self._endpoint.answer(_context(call), raw=True)}
             except MCPError as error:
                 outcome = {"error": error.error.model_dump(exclude_none=True)}
                 if call.connection.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -135,10 +150,10 @@ class PlainCalls:
         await reply(send, status, body, [(b"content-type", b"application/json"), *headers])
 
 
-def _checked(message: dict[str, Any], connection: Connection) -> PlainCall | None:
+def _checked(message: dict[str, Any], connection: Connection, incoming: Incoming) -> PlainCall | None:
     if not is_valid(connection.protocol_version, message["params"]):
         return None
-    return PlainCall(message["id"], message["params"], connection)
+    return PlainCall(message["id"], message["params"], connection, incoming)
 
 
 @lru_cache(maxsize=64)
@@ -153,7 +168,7 @@ def _takes_both(accept: str) -> bool:
     return "*/*" in kinds or kinds >= {"application/json", "text/event-stream"}
 
 
-def _context(call: PlainCall, request: Request) -> ServerRequestContext[Any, Any]:
+def _context(call: PlainCall) -> ServerRequestContext[Any, Any]:
     return ServerRequestContext(
         session=ServerSession(_NoStream(call.request_id), call.connection),
         lifespan_context=None,
@@ -161,7 +176,7 @@ def _context(call: PlainCall, request: Request) -> ServerRequestContext[Any, Any
         method="tools/call",
         params=call.params,
         request_id=call.request_id,
-        request=request,
+        request=call.incoming,
     )
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import orjson
 
-from quantdeck.core.server import merged
 from quantdeck.core.wire import Answer, RpcFailure, encode
 from quantdeck.dialects.catalog import UNKNOWN_TOOL
 from quantdeck.transports.asgi import (
@@ -22,6 +21,7 @@ from quantdeck.transports.asgi import (
     reply,
     while_connected,
 )
+from quantdeck.transports.merging import merged
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

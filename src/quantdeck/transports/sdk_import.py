@@ -65,8 +65,8 @@ def lean(*, http: bool) -> None:
     sys.modules |= {name: _Absent(name) for name in absent}
     try:
         with _models_on_first_use():
-            import mcp.server.lowlevel  # noqa: F401, PLC0415 - the point of it all
-            import mcp.server.subscriptions  # noqa: F401, PLC0415
+            import mcp.server.lowlevel
+            import mcp.server.subscriptions  # noqa: F401
     finally:
         for name in absent:
             del sys.modules[name]

@@ -24,13 +24,14 @@ from starlette.requests import Request
 
 from quantdeck.app import App, running
 from quantdeck.core.call import Caller
-from quantdeck.core.server import Server, merged
+from quantdeck.core.server import Server
 from quantdeck.settings import Settings
 from quantdeck.transports.asgi import Refused, header, read_body, refuse, replay, reply
 from quantdeck.transports.auth import Identity, Tokens
 from quantdeck.transports.health import HealthCheck
 from quantdeck.transports.hosts import Hosts
 from quantdeck.transports.mcp import CALLER_KEY, Endpoint, Watchers
+from quantdeck.transports.merging import merged
 from quantdeck.transports.plain_calls import PlainCalls
 from quantdeck.transports.rest import Rest
 from quantdeck.transports.sdk_seams_http import SessionManager
@@ -201,29 +202,29 @@ class McpRoute:
         body = await read_body(scope, receive, self._max_bytes)
         if body is None:
             return
-        call, request = None, Request(scope, receive)
+        call = None
         version = header(scope, b"mcp-protocol-version")
         if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
-            call = self._plain.modern(request, body)
+            call = self._plain.modern(scope, body)
         elif self._stateless:
             stranger = Connection.from_envelope(version or DEFAULT_NEGOTIATED_VERSION, None, None)
-            call = self._plain.legacy(request, body, stranger)
+            call = self._plain.legacy(scope, body, stranger)
         if call is None:
             await self.manager.handle_request(scope, replay(body, receive), send)
         else:
-            await self._plain.answer(call, request, receive, send)
+            await self._plain.answer(call, receive, send)
 
     async def _posted(self, session_id: str, carry_on: ASGIApp, request: Request, receive: Receive, send: Send) -> None:
         """Look at what was posted to a session before the SDK does."""
         message = await receive()
         body = message.get("body", b"")
         connection = self._endpoint.sessions.ready(session_id)
-        call = None if connection is None else self._plain.legacy(request, body, connection)
+        call = None if connection is None else self._plain.legacy(request.scope, body, connection)
         if call is None:
             await carry_on(request.scope, replay(body, receive), send)
         else:
             header = (b"mcp-session-id", session_id.encode())
-            await self._plain.answer(call, request, receive, send, [header])
+            await self._plain.answer(call, receive, send, [header])
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A client's stream for what the server has to say; it ends in good order when the server does."""

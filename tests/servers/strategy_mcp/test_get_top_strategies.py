@@ -29,9 +29,7 @@ async def test_answers_the_ranking_in_the_specs_shape(strategy):
 )
 async def test_the_score_is_the_asked_metric_on_zero_to_one(strategy, metric, score):
     spec = await add_spec(strategy.desk)
-    await add_implementation(
-        strategy.desk, "one", spec, forward_sharpe=0.5, forward_accuracy=0.62, forward_return=0.2
-    )
+    await add_implementation(strategy.desk, "one", spec, forward_sharpe=0.5, forward_accuracy=0.62, forward_return=0.2)
     body = await strategy("get_top_strategies", symbol="BTC/USD", metric=metric)
     assert body["data"]["items"][0]["score"] == pytest.approx(score)
 

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from quantdeck.core.clock import Now
-from quantdeck.core.contract import Clamp
 from quantdeck.core.errors import ErrorCode, Rejects
+from quantdeck.dialects.declaring import Clamp
 from quantdeck.dialects.tradestream import DATABASE_ERROR, INVALID_SYMBOL, Offset, Page, Symbol, tradestream
 from quantdeck.domain.performance import score
 from quantdeck.sources.sql.strategies import Metric, RankedStrategy, Strategies

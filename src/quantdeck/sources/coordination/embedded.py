@@ -15,11 +15,12 @@ from datetime import UTC, datetime, timedelta
 from quantdeck.connections.database import Database, Row
 from quantdeck.connections.databases import Databases
 from quantdeck.core.errors import Busy, Denied, NotConfigured, NotInPast, ToolError
-from quantdeck.core.journal import Conflict, Recorded, Slot, Unknown
-from quantdeck.core.limits import WINDOW_S, Grant
+from quantdeck.core.limits import Grant
+from quantdeck.core.once import Conflict, Recorded, Slot, Unknown
 
-__all__ = ["Embedded", "connect", "LeaseJournal", "SlidingWindows"]
+__all__ = ["Embedded", "LeaseJournal", "SlidingWindows", "connect"]
 
+WINDOW_S = 60.0
 KEEP = timedelta(hours=24)
 SWEPT_AT_ONCE = 256
 
@@ -129,7 +130,7 @@ class LeaseJournal:
         try:
             answer = await effect()
         except BaseException as error:
-            if slot.repeatable or isinstance(error, _UNDONE):
+            if isinstance(error, _UNDONE):
                 await database.execute(_FREE, **at)
             else:
                 await database.execute(_LOST, **at, now=datetime.now(UTC))

@@ -48,7 +48,7 @@ _RANKED = f"""
 _COUNTED = f"""
     SELECT count(*) AS total, max(i.updated_at) AS "implementations [TIMESTAMP]",
            max(s.updated_at) AS "specs [TIMESTAMP]" {_ELIGIBLE}
-"""  # noqa: S608 - likewise
+"""
 
 _FOUND = """
     SELECT i.impl_id, i.symbol, i.parameters, i.updated_at FROM strategy_implementations i
@@ -159,22 +159,15 @@ class Strategies(Source):
 
     async def latest_signal(self, strategy_id: str, symbol: str, *, as_of: Now) -> Signal | None:
         """The newest signal known as of the instant, however old."""
-        row = await self._database.row(
-            _LATEST, strategy_id=strategy_id, symbol=symbol, as_of=as_of
-        )
+        row = await self._database.row(_LATEST, strategy_id=strategy_id, symbol=symbol, as_of=as_of)
         return None if row is None else _signal(strategy_id, row)
 
-    async def votes(
-        self, symbol: str, *, since: datetime, as_of: Now
-    ) -> list[tuple[str, Signal | None]]:
+    async def votes(self, symbol: str, *, since: datetime, as_of: Now) -> list[tuple[str, Signal | None]]:
         """Each eligible strategy with its newest signal since then, or None."""
         async with self._database.snapshot():
             await self._count(symbol, as_of)
             rows = await self._database.rows(_VOTES, symbol=symbol, as_of=as_of, since=since)
-        return [
-            (str(row["impl_id"]), _signal(str(row["impl_id"]), row) if row["action"] else None)
-            for row in rows
-        ]
+        return [(str(row["impl_id"]), _signal(str(row["impl_id"]), row) if row["action"] else None) for row in rows]
 
     async def _count(self, symbol: str, as_of: Now) -> int:
         row = await self._database.row(_COUNTED, symbol=symbol, as_of=as_of)

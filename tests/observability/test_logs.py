@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
-from quantdeck import logs
-from quantdeck.logs import LineWriter, configure
+from quantdeck.observability import logs
+from quantdeck.observability.logs import LineWriter, configure
 
 
 @pytest.fixture
@@ -59,7 +59,9 @@ def test_a_full_pipe_that_nobody_reads_never_blocks_and_what_is_lost_is_counted(
         writer.write(line)
     assert 1000 - 10 - 2 <= writer.dropped < 1000
     writer.close(wait_s=0.01)  # does not wait for a pipe that stays full
-    os.close(pipe[0])  # the thread goes on, into nothing
+    os.close(pipe[0])
+    while writer._thread is not None and writer._thread.is_alive():  # or it would write to whoever gets the number next
+        writer.close(wait_s=0.05)
 
 
 def test_a_reader_that_went_away_stops_nothing(pipe):
@@ -99,6 +101,14 @@ def test_an_exception_is_told_with_its_traceback(pipe, configured):
     logging.getLogger("quantdeck").error("unexpected", exc_info=error)
     (line,) = lines(pipe, configured)
     assert "the reason" in orjson.loads(line)["exception"]
+
+
+def test_a_failure_in_a_field_is_told_down_to_the_drivers_own_words(pipe, configured):
+    failure = RuntimeError("The database does not answer.")
+    failure.__cause__ = OSError("no route to db.internal")
+    logging.getLogger("quantdeck").warning("source_failed", extra={"fields": {"why": failure}})
+    (line,) = lines(pipe, configured)
+    assert orjson.loads(line)["why"] == "The database does not answer. <- OSError: no route to db.internal"
 
 
 def test_what_is_below_the_level_is_not_told(pipe, configured):

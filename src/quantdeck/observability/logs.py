@@ -6,12 +6,12 @@ dropped and counted.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import queue
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,7 +42,7 @@ class LineWriter:
     def close(self, wait_s: float = 1.0) -> None:
         """Give the thread a moment for what is queued; a full pipe is left as it is."""
         if self._thread is not None:
-            with contextlib.suppress(queue.Full):
+            with suppress(queue.Full):
                 self._lines.put_nowait(None)
             self._thread.join(wait_s)
 
@@ -54,7 +54,7 @@ class LineWriter:
 
     def _run(self) -> None:
         while (line := self._lines.get()) is not None:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 rest = memoryview(line)
                 while rest:
                     rest = rest[os.write(self._fd, rest) :]
@@ -64,19 +64,17 @@ class _ToWriter(logging.Handler):
     """Every logger of the process, ours, the SDK's and uvicorn's, as one JSON object a line."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        line: dict[str, Any] = {
-            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "event": record.getMessage(),
-            **getattr(record, "fields", {}),
-        }
-        if record.exc_info:
-            line["exception"] = logging.Formatter().formatException(record.exc_info)
-        _write(line)
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
-        """A log line must never be the reason for a failure, nor for a traceback on stderr."""
+        with suppress(Exception):  # a log line must never be the reason for a failure
+            line: dict[str, Any] = {
+                "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
+                "level": record.levelname.lower(),
+                "logger": record.name,
+                "event": record.getMessage(),
+                **getattr(record, "fields", {}),
+            }
+            if record.exc_info:
+                line["exception"] = logging.Formatter().formatException(record.exc_info)
+            _write(line)
 
 
 _writer: LineWriter | None = None
@@ -85,7 +83,7 @@ _events = False
 
 def configure(writer: LineWriter, level: str = "info") -> None:
     """Send every log line of this process to `writer`."""
-    global _writer, _events  # noqa: PLW0603 - a process has one log
+    global _writer, _events
     number = logging.getLevelNamesMapping()[level.upper()]
     _writer, _events = writer, number <= logging.INFO
     logging.basicConfig(level=number, handlers=[_ToWriter()], force=True)
@@ -99,4 +97,10 @@ def emit(event: Mapping[str, Any]) -> None:
 
 def _write(line: Mapping[str, Any]) -> None:
     if _writer is not None:
-        _writer.write(orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS) + b"\n")
+        _writer.write(orjson.dumps(line, default=_said, option=orjson.OPT_NON_STR_KEYS) + b"\n")
+
+
+def _said(value: Any) -> str:
+    """An exception with what lies beneath it, down to the driver's own words; they go to the log only."""
+    cause = value.__cause__ if isinstance(value, BaseException) else None
+    return str(value) if cause is None else f"{value} <- {type(cause).__name__}: {_said(cause)}"

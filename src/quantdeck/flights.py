@@ -1,0 +1,153 @@
+"""Work that outlives whoever asked for it: tasks of the process, and flights, one for all who ask the same.
+
+Knows nothing of calls. Answers are kept encoded, so that nobody can change what another will read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import orjson
+
+__all__ = ["Entry", "Flights", "Tasks"]
+
+T = TypeVar("T")
+
+
+class Tasks:
+    """Work that outlives its caller: begun effects, shared flights. Owned by the running process."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waited has heard it; nobody waiting is no reason for a warning
+
+    async def outliving(self, work: Coroutine[Any, Any, T], begun: Callable[[], bool]) -> T:
+        """Wait for work that outlives us once it has `begun`; until then it dies with us."""
+        task = self.start(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not begun():
+                task.cancel()
+            raise
+
+    async def finish(self) -> None:
+        """Wait for what was begun. Called on the way out, after the last caller has gone."""
+        while self._running:
+            await asyncio.wait(tuple(self._running))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored answer. Times are monotonic seconds."""
+
+    data: bytes
+    source: str
+    asked_at: float
+    expires_at: float
+
+
+@dataclass(slots=True)
+class _Flight:
+    task: asyncio.Task[Entry] = field(init=False)
+    waiters: int = 0
+
+
+Ask = Callable[[], Awaitable[Entry]]
+_Question = tuple[bytes, bool]  # its key, and whether a refresh was asked for
+
+
+@dataclass(slots=True)
+class Flights:
+    """What is stored, and what is on its way. `clock` is for tests."""
+
+    max_entries: int = 4096
+    max_bytes: int = 64 * 2**20
+    clock: Callable[[], float] = time.monotonic
+    _stored: OrderedDict[bytes, Entry] = field(default_factory=OrderedDict)
+    _bytes: int = 0
+    _flying: dict[_Question, _Flight] = field(default_factory=dict)
+
+    def fresh(self, key: bytes) -> Entry | None:
+        """The stored answer, if its time has not run out."""
+        entry = self._stored.get(key)
+        if entry is None:
+            return None
+        if entry.expires_at <= self.clock():
+            self.drop(key)
+            return None
+        self._stored.move_to_end(key)
+        return entry
+
+    def store(self, key: bytes, entry: Entry) -> None:
+        """Keep an answer, unless one that was asked for later is there already."""
+        kept = self._stored.get(key)
+        if kept is not None and kept.asked_at > entry.asked_at:
+            return
+        self.drop(key)
+        if len(key) + len(entry.data) > self.max_bytes:
+            return
+        self._stored[key] = entry
+        self._bytes += len(key) + len(entry.data)
+        while self._bytes > self.max_bytes or len(self._stored) > self.max_entries:
+            self.drop(next(iter(self._stored)))
+
+    def drop(self, key: bytes) -> None:
+        if (entry := self._stored.pop(key, None)) is not None:
+            self._bytes -= len(key) + len(entry.data)
+
+    def forget(self, tool: str) -> None:
+        """Drop every answer of one tool, whose name keys begin with: something it reports has just been changed."""
+        for key in [key for key in self._stored if orjson.loads(key)[0] == tool]:
+            self.drop(key)
+        for question in [question for question in self._flying if orjson.loads(question[0])[0] == tool]:
+            del self._flying[question]  # those who wait still get its answer; nobody else does
+
+    async def join(self, key: bytes, ask: Ask, tasks: Tasks, *, refresh: bool) -> Entry:
+        """Wait for this question's flight, starting it if there is none.
+
+        A flight is a task of its own: it outlives any one waiter and is cancelled with the last.
+        Whoever asks for a refresh joins only another refresh.
+        """
+        question = (key, refresh)
+        flight = self._flying.get((key, True)) or self._flying.get(question)
+        if flight is None:
+            flight = self._flying[question] = _Flight()
+            flight.task = tasks.start(self._fly(question, flight, ask))
+        flight.waiters += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiters -= 1
+            if not flight.waiters and not flight.task.done():
+                self._land(question, flight)
+                flight.task.cancel()
+
+    async def _fly(self, question: _Question, flight: _Flight, ask: Ask) -> Entry:
+        try:
+            entry = await ask()
+            if self._flying.get(question) is flight:
+                self.store(question[0], entry)
+            return entry
+        finally:
+            self._land(question, flight)
+
+    def _land(self, question: _Question, flight: _Flight) -> None:
+        for flown in (question, (question[0], True)):
+            if self._flying.get(flown) is flight:
+                del self._flying[flown]

@@ -1,0 +1,156 @@
+"""The command line, as a process."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import quantdeck
+
+COMMANDS = ("serve", "tools", "resources", "prompts", "call", "demo", "migrate", "doctor", "client-config")
+ASKED = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_top_strategies","arguments":%s}}\n'
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A demo home."""
+    home = tmp_path_factory.mktemp("world")
+    assert quantdeck("demo", home=home).returncode == 0
+    return home
+
+
+def test_help_names_every_command(tmp_path):
+    said = quantdeck("--help", home=tmp_path)
+    assert said.returncode == 0
+    assert [command for command in COMMANDS if not re.search(rf"^    {command}\b", said.stdout, re.MULTILINE)] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_example_that_ends_each_help_works(world, command):
+    said = quantdeck(command, "--help", home=world)
+    head, _, example = said.stdout.rpartition("example:\n")
+    assert head
+    program, *arguments = shlex.split(example)
+    assert (program, arguments[0]) == ("quantdeck", command)
+    done = quantdeck(*arguments, home=world)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+
+
+def test_a_call_prints_the_answer_alone_on_stdout(world):
+    done = quantdeck("call", "get_top_strategies", '{"symbol": "btc-usd", "limit": 2}', home=world)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, len(answer["data"]["items"]), answer["_metadata"]["source"]) == (0, 2, "demo")
+    assert done.stderr == ""
+
+
+def test_a_failed_call_prints_its_answer_and_exits_1(world):
+    done = quantdeck("call", "get_top_strategies", '{"symbol": "nope"}', home=world)
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (1, "INVALID_SYMBOL")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("call", "get_everything", "{}"), "unknown tool"),
+        (("call", "get_top_strategies", "{not json"), "not JSON"),
+        (("call", "get_top_strategies", "[1]"), "must be a JSON object"),
+        (("call", "get_top_strategies", "{}", "--server", "nothing-mcp"), "unknown server"),
+        (("serve", "nothing-mcp"), "unknown server"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_what_cannot_be_understood_is_one_sentence_and_exit_2(world, arguments, said):
+    done = quantdeck(*arguments, home=world)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("QUANTDECK_CLOCK", "yesterday", "QUANTDECK_CLOCK"),
+        ("QUANTDECK_CLOCK", "2026-01-01T00:00:00", "offset"),
+        ("DATABASE_URL", "mysql://root@localhost/x", "postgresql://"),
+        ("QUANTDECK_STATE", "tea://leaves", "QUANTDECK_STATE"),
+        ("QUANTDECK_DEADLINE_S", "{oops", "QUANTDECK_DEADLINE_S"),
+        ("QUANTDECK_HTTP__PORT", "many", "port"),
+        ("QUANTDECK_POSTGRESQL__MAX_CONNECTIONS", "1", "min_connections"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_one_sentence_and_exit_2(tmp_path, setting, value, said):
+    done = quantdeck("doctor", home=tmp_path, environment={setting: value})
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_piped_requests_are_all_answered_without_a_handshake(world):
+    asked = "".join(ASKED % json.dumps({"symbol": symbol}) for symbol in ("BTC/USD", "nope"))
+    done = quantdeck("serve", "strategy-mcp", home=world, stdin=asked.replace('"id":1', '"id":2', 1))
+    answers = {answer["id"]: answer["result"] for answer in map(json.loads, done.stdout.splitlines())}
+    assert done.returncode == 0
+    assert (answers[2].get("isError"), answers[1]["isError"]) == (None, True)
+    assert json.loads(answers[2]["content"][0]["text"]) == answers[2]["structuredContent"]
+
+
+def test_a_stdio_server_opens_nothing_before_it_is_asked(tmp_path):
+    home = tmp_path / "never made"
+    listed = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+    done = quantdeck("serve", "strategy-mcp", home=home, stdin=listed)
+    assert len(json.loads(done.stdout)["result"]["tools"]) == 3
+    assert not home.exists()
+
+
+def test_tools_as_json_hold_everything_that_is_promised(tmp_path):
+    done = quantdeck("tools", "--json", home=tmp_path)
+    for tool in json.loads(done.stdout):
+        assert tool.keys() == {
+            "server", "name", "title", "description", "inputSchema", "outputSchema", "annotations", "errors",
+            "cache_ttl_s", "timeout_ms", "rate_limit_per_min", "p95_ms",
+        }  # fmt: skip
+
+
+def test_a_home_without_a_world_says_what_to_set_and_how_to_get_a_demo(tmp_path):
+    done = quantdeck("call", "get_top_strategies", '{"symbol": "BTC/USD"}', home=tmp_path)
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] == "DATABASE_ERROR"
+    assert "QUANTDECK_DATABASE" in error["message"]
+    assert "quantdeck demo" in error["message"]
+
+
+def test_doctor_says_what_each_source_is_and_what_to_set(tmp_path, world):
+    healthy = quantdeck("doctor", "--json", home=world)
+    assert json.loads(healthy.stdout)["sources"] == [
+        {"source": "strategies", "kind": "demo", "status": "healthy", "advice": ""}
+    ]
+    nothing = quantdeck("doctor", home=tmp_path)
+    assert (nothing.returncode, "QUANTDECK_DATABASE" in nothing.stdout) == (0, True)
+    gone = {"QUANTDECK_DATABASE": "postgresql://joe:hunter2@127.0.0.1:1/db"}
+    dead = quantdeck("doctor", home=tmp_path, environment=gone)
+    assert (dead.returncode, "hunter2" in dead.stdout + dead.stderr) == (1, False)
+    assert "down or out of reach" in dead.stdout
+
+
+def test_migrate_tells_what_it_applied_and_then_that_nothing_is_left(tmp_path):
+    home = tmp_path / "home"
+    first, second = quantdeck("migrate", home=home), quantdeck("migrate", home=home)
+    assert "desk/0001_strategies" in first.stdout.splitlines()
+    assert second.stdout == "nothing to do: every migration is applied\n"
+
+
+@pytest.mark.parametrize("client", ["opencode", "opencode-v2", "claude", "cursor"])
+def test_client_config_starts_one_process_per_server(world, client):
+    done = quantdeck("client-config", client, home=world)
+    config = json.loads(done.stdout)
+    servers = config.get("mcpServers") or config["mcp"].get("servers") or config["mcp"]
+    assert list(servers) == ["strategy-mcp"]
+    (entry,) = servers.values()
+    command = entry["command"] if isinstance(entry["command"], list) else [entry["command"], *entry["args"]]
+    assert command[-2:] == ["serve", "strategy-mcp"]
+    assert Path(command[0]).is_absolute()
+    assert str(world) in json.dumps(entry)
