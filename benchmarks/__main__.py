@@ -36,7 +36,7 @@ def arguments() -> argparse.Namespace:
 
 
 def keep(report: Report, quick: bool, took_s: float) -> str:
-    """Write both files and return the markdown. A quick run's files have names of their own, so they replace no full run's."""
+    """Write both files and return the markdown. A quick run has file names of its own, so it replaces no full run."""
     now, described = datetime.now(UTC), machine.describe()
     how = f"quick run, {now:%Y-%m-%d}" if quick else f"{now:%Y-%m-%d}"
     text = markdown(report, how, machine.summary(described))

@@ -76,7 +76,7 @@ async def connected(url: str) -> AsyncIterator[Connection]:
 
 @dataclass
 class HttpClient:
-    """One era's view of one server. Modern has no session; legacy keeps one for all its connections, as an agent does."""
+    """One era's view of one server. Modern has no session; legacy has one for all its connections, as agents do."""
 
     url: str
     era: Era

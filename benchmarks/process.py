@@ -21,7 +21,7 @@ class PeerFailed(Exception):
 
 class Process:
     def __init__(self, command: list[str]) -> None:
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open for as long as the process runs
         self._popen = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

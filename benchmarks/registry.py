@@ -50,7 +50,7 @@ PEERS = (
 
 
 def environment() -> dict[str, str]:
-    """Ours, importable from the working tree, without Python's own switches: one forbids bytecode, one unbuffers stdout.
+    """Ours, importable from the tree, without Python's own switches: one forbids bytecode, one unbuffers stdout.
 
     Bytecode goes to the cache folder, so that a run writes nothing next to the sources it measures.
     """

@@ -10,7 +10,7 @@ _SPEED = ("p50 us", "p50 of rounds", "p95 us", "req/s, 32 in flight", "answer KB
 
 
 def speed_table(title: str, cells: Cells, bodies: Mapping[str, str] | None = None) -> Table:
-    """One row per server: times, then its p50 as a multiple of each base's. `bodies` says how each one's answer travels."""
+    """One row per server: times, then its p50 as a multiple of each base's. `bodies`: how each one's answer travels."""
     columns = ("server", *_SPEED, *(f"x {base}" for base in BASES))
     named = {peer: f"{peer}, {bodies[peer]}" if bodies and peer in bodies else peer for peer in cells}
     return Table(title, columns, [(named[peer], *_speed_row(cells, peer, cell)) for peer, cell in cells.items()])

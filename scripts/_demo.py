@@ -64,7 +64,7 @@ def _show_answer(place: str) -> None:
     address, body = f"{place}/tools/call", json.dumps(QUESTION)
     _say(f"\nA question:\n  curl -s {address} -H 'Content-Type: application/json' -d '{body}'\n\nIts answer:")
     request = urllib.request.Request(address, body.encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - our own server, on loopback
+    with urllib.request.urlopen(request, timeout=30) as answer:
         _say(json.dumps(json.load(answer), indent=2))
 
 

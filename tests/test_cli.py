@@ -53,7 +53,7 @@ def test_a_failed_call_prints_its_answer_and_exits_1(world):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    "arguments, said",
     [
         (("call", "get_everything", "{}"), "unknown tool"),
         (("call", "get_top_strategies", "{not json"), "not JSON"),
@@ -71,7 +71,7 @@ def test_what_cannot_be_understood_is_one_sentence_and_exit_2(world, arguments, 
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "said"),
+    "setting, value, said",
     [
         ("QUANTDECK_CLOCK", "yesterday", "QUANTDECK_CLOCK"),
         ("QUANTDECK_CLOCK", "2026-01-01T00:00:00", "offset"),

@@ -19,10 +19,11 @@ ERAS: tuple[Era, ...] = get_args(Era)
 TOOL_TITLES = {"noop": "no-op", "rows": "50 KB result and its JSON again as text"}
 CASES = {f"{era} {tool}": f"{era} era, {title}" for era in ERAS for tool, title in TOOL_TITLES.items()}
 ABOUT = (
-    "HTTP on loopback, 38 tools listed, arguments in every call and checked by every server. Legacy era: a session, and an event "
-    "stream or plain JSON as each server does by default. Modern era (2026-07-28): its headers and `_meta` envelope, no session. "
-    "One raw keep-alive client for all, one connection per request in flight; a call ends with the last byte of its body. "
-    "Medians over interleaved rounds. Client and server share the machine: read the ratios (of p50)."
+    "HTTP on loopback, 38 tools listed, arguments in every call and checked by every server. Legacy era: a "
+    "session, and an event stream or plain JSON as each server does by default. Modern era (2026-07-28): its "
+    "headers and `_meta` envelope, no session. One raw keep-alive client for all, one connection per request in "
+    "flight; a call ends with the last byte of its body. Medians over interleaved rounds. Client and server share "
+    "the machine: read the ratios (of p50)."
 )
 
 

@@ -1,4 +1,4 @@
-"""Cold start over stdio, and memory: from spawning a server to its first tool list, and what it holds then and under load."""
+"""Cold start over stdio, and memory: from spawning to the first tool list; what is held then, and under load."""
 
 import asyncio
 import subprocess
@@ -22,14 +22,15 @@ from benchmarks.table import absent
 LOAD_S, FEWEST_CALLS = 0.3, 20
 COLUMNS = ("server", "cold start ms", "slowest ms", "RSS MB after start", "RSS MB peak under load")
 ABOUT = (
-    "Stdio, 3 tools. Cold start: from spawning the process to the answer of the first tools/list (initialize before it), "
-    "bytecode compiled and files in the page cache, median of interleaved starts. Peak: after bursts of no-op and 50 KB calls, "
-    "32 in flight. The floor's time is mostly the interpreter's own: it tells a slow machine from a slow server."
+    "Stdio, 3 tools. Cold start: from spawning the process to the answer of the first tools/list (initialize "
+    "before it), bytecode compiled and files in the page cache, median of interleaved starts. Peak: after bursts "
+    "of no-op and 50 KB calls, 32 in flight. The floor's time is mostly the interpreter's own: it tells a slow "
+    "machine from a slow server."
 )
 
 
 def compile_bytecode() -> None:
-    """Without it the first start of a fresh install takes about twice as long, whichever server happens to come first."""
+    """Without it the first start of a fresh install takes twice as long, whichever server happens to come first."""
     folders = [sysconfig.get_path("purelib"), str(ROOT / "src"), str(ROOT / "benchmarks")]
     command = [sys.executable, "-m", "compileall", "-q", "-j", "0", *folders]
     silent = subprocess.DEVNULL

@@ -15,9 +15,9 @@ from benchmarks.table import speed_table
 TOOLS = 3
 CASES = {"noop": "no-op, 120-byte result", "rows": "50 KB result and its JSON again as text"}
 ABOUT = (
-    "Stdio, legacy era, 3 tools listed, arguments in every call and checked by every server. One raw client for all; medians "
-    "over interleaved rounds. Client and server share the machine: read the ratios (of p50). 'answer KB' is the whole "
-    "response line: some servers indent the text copy."
+    "Stdio, legacy era, 3 tools listed, arguments in every call and checked by every server. One raw client for "
+    "all; medians over interleaved rounds. Client and server share the machine: read the ratios (of p50). 'answer "
+    "KB' is the whole response line: some servers indent the text copy."
 )
 
 

@@ -25,9 +25,8 @@ def build(tools: int) -> Server:
     offered = [
         _tool(typed_tools.noop, "noop", "Do nothing."),
         _tool(typed_tools.rows, "rows", "Bars of one instrument."),
+        *(_tool(typed_tools.summary, name, workload.describe_filler(name)) for name in workload.filler_names(tools)),
     ]
-    for name in workload.filler_names(tools):
-        offered.append(_tool(typed_tools.summary, name, workload.describe_filler(name)))
     return Server(name="bench", purpose="what the benchmark asks", tools=tuple(offered))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from quantdeck.core.contract import Contract
-from quantdeck.core.server import Server
+from quantdeck.core.server import Resource, ResourceTemplate, Server
 
 __all__ = ["hints", "prompts", "resources", "title", "tool", "tools"]
 
@@ -53,21 +53,22 @@ def hints(contract: Contract) -> dict[str, bool]:
 
 def resources(servers: Iterable[Server]) -> list[dict[str, Any]]:
     """Every resource and template; a template's `uri` has variables in it."""
-    return [
-        {
-            "server": server.name,
-            "uri": uri,
-            "name": offer.read.name,
-            "description": offer.read.description,
-            "mimeType": offer.mime_type,
-            "cache_ttl_s": offer.read.policy.cache_s,
-        }
-        for server in servers
-        for uri, offer in (
-            *((offer.uri, offer) for offer in server.resources),
-            *((offer.uri_template, offer) for offer in server.templates),
-        )
-    ]
+    found = []
+    for server in servers:
+        found += [_resource(server.name, offer.uri, offer) for offer in server.resources]
+        found += [_resource(server.name, offer.uri_template, offer) for offer in server.templates]
+    return found
+
+
+def _resource(server: str, uri: str, offer: Resource | ResourceTemplate) -> dict[str, Any]:
+    return {
+        "server": server,
+        "uri": uri,
+        "name": offer.read.name,
+        "description": offer.read.description,
+        "mimeType": offer.mime_type,
+        "cache_ttl_s": offer.read.policy.cache_s,
+    }
 
 
 def prompts(servers: Iterable[Server]) -> list[dict[str, Any]]:

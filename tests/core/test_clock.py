@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quantdeck.core.clock import Clock, Now, iso, parse_instant
+from quantdeck.core.clock import Clock, Now, iso
 from quantdeck.core.wire import canonical, encode
 from quantdeck.dialects.tradestream import tradestream
 from tests.support.clock import INSTANT
@@ -47,7 +47,7 @@ def test_a_fixed_clock_stands_at_its_instant(text):
 
 @pytest.mark.parametrize("text", ["2026-01-15T09:30:00", "2026-01-15"])
 def test_an_instant_without_an_offset_is_refused_with_the_way_to_write_it(text):
-    with pytest.raises(ValueError, match="no offset from UTC; write it like 2026-01-15T09:30:00Z"):
+    with pytest.raises(ValueError, match="an offset from UTC; write it like 2026-01-15T09:30:00Z"):
         Clock.parse(text)
 
 
@@ -91,7 +91,7 @@ def test_iso_is_utc_with_a_z_and_reads_back_the_same(instant):
     text = iso(instant)
     assert text.endswith("Z")
     assert "+" not in text
-    assert parse_instant(text) == instant.astimezone(UTC)
+    assert datetime.fromisoformat(text) == instant.astimezone(UTC)
 
 
 def test_iso_has_fractions_only_where_there_are_any():

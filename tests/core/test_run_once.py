@@ -199,7 +199,7 @@ async def test_a_key_on_a_read_replays_too_but_is_never_unknown(program):
 
 async def test_the_sources_own_journal_is_used_when_it_has_one(database):
     async def count(table: str) -> Any:
-        row = await database.row(f"SELECT count(*) AS n FROM {table}")  # noqa: S608 - one of the two names below
+        row = await database.row(f"SELECT count(*) AS n FROM {table}")
         assert row is not None
         return row["n"]
 

@@ -189,7 +189,7 @@ async def test_a_bad_argument_is_the_specs_invalid_code(spec):
 
 
 async def test_an_unknown_argument_is_the_specs_invalid_code(spec):
-    sentence, _ = expect(await Program().call(spec.tool, {"nmber": 1}), spec, "invalid")
+    sentence, _ = expect(await Program().call(spec.tool, {"amount": 1}), spec, "invalid")
     assert "it takes number" in sentence
 
 

@@ -161,7 +161,7 @@ async def test_the_newest_signal_is_found_however_old(desk, strategies):
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    "said, meant",
     [("BUY", "BUY"), ("SELL", "SELL"), ("HOLD", "HOLD"), ("CLOSE_LONG", "SELL"), ("CLOSE_SHORT", "BUY")],
 )
 async def test_closing_is_the_opposite_of_opening(desk, strategies, said, meant):

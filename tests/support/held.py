@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 __all__ = ["Held"]
 
@@ -38,7 +38,7 @@ class Held:
             done.set()
             await task
 
-    async def __aenter__(self) -> Held:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -403,7 +403,8 @@ async def test_an_effect_that_has_begun_is_finished_though_its_caller_has_left(s
         writer.write(await _posted(server, era, "write_slowly", text="kept"))
         await server.world.arrived.wait()
     async with asyncio.timeout(PATIENCE_S):
-        await server.app.runtime.observer.idle.wait()
+        while server.app.runtime.observer.in_flight:
+            await turns()
     assert not server.world.gave_up.is_set()
     server.world.gate.set()
     await server.app.runtime.tasks.finish()

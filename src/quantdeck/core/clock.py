@@ -24,7 +24,7 @@ class Now(datetime):
     @classmethod
     def of(cls, instant: datetime, *, fixed: bool) -> Self:
         if instant.tzinfo is None:
-            raise ValueError("an instant needs its offset from UTC")
+            raise ValueError("an instant has an offset from UTC; write it like 2026-01-15T09:30:00Z")
         at = instant.astimezone(UTC)
         now = cls(at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond, tzinfo=UTC)
         now.fixed = fixed
@@ -55,16 +55,8 @@ class Clock:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """`wall`, or an instant with its offset from UTC."""
-        return cls() if text == "wall" else cls(parse_instant(text))
-
-
-def parse_instant(text: str) -> datetime:
-    """An ISO-8601 instant. One without an offset is ambiguous and refused."""
-    instant = datetime.fromisoformat(text)
-    if instant.tzinfo is None:
-        raise ValueError(f"{text!r} has no offset from UTC; write it like 2026-01-15T09:30:00Z")
-    return instant.astimezone(UTC)
+        """`wall`, or an ISO-8601 instant; one without an offset is ambiguous and refused."""
+        return cls() if text == "wall" else cls(datetime.fromisoformat(text))
 
 
 def iso(instant: datetime) -> str:

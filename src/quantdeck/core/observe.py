@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from quantdeck.core.wire import Answer, RpcFailure
@@ -21,26 +20,11 @@ _CANCELLED = RpcFailure(0, "cancelled by the caller", status=499, code="cancelle
 
 @dataclass(slots=True)
 class Observer:
-    """What hears of every call, and whether one is being answered."""
+    """What hears of every call, and how many are being answered."""
 
     tell: Callable[[Call, Outcome], None] = lambda *_: None
     span: Callable[[Call], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
     in_flight: int = 0
-    idle: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def __post_init__(self) -> None:
-        self.idle.set()
-
-    @contextlib.contextmanager
-    def busy(self) -> Iterator[None]:
-        self.in_flight += 1
-        self.idle.clear()
-        try:
-            yield
-        finally:
-            self.in_flight -= 1
-            if not self.in_flight:
-                self.idle.set()
 
 
 def observe(contract: Contract) -> Wrapper:
@@ -49,11 +33,13 @@ def observe(contract: Contract) -> Wrapper:
     async def observed(proceed: Proceed, call: Call) -> Any:
         observer = call.runtime.observer
         outcome: Outcome = _CANCELLED
-        with observer.busy(), observer.span(call):
+        with observer.span(call):
+            observer.in_flight += 1
             try:
                 outcome = await proceed(call)
                 return outcome
             finally:
+                observer.in_flight -= 1
                 with contextlib.suppress(Exception):  # telling must not cost the caller its answer
                     observer.tell(call, outcome)
 

@@ -69,11 +69,8 @@ def run_once(contract: Contract) -> Wrapper:
         async def encoded() -> bytes:
             return encode(await answer())
 
-        def begun() -> bool:
-            return call.begun
-
         if key is None:
-            return await (call.runtime.tasks.outliving(answer(), begun) if effect else proceed(call))
+            return await (call.runtime.tasks.outliving(answer(), lambda: call.begun) if effect else proceed(call))
         if not (isinstance(key, str) and 0 < len(key) < 256 and key.isprintable()):
             raise dialect.invalid("Invalid idempotency key: it has 1 to 255 printable characters")
         owned = (call.runtime.source(kind).journal for kind in contract.sources)
@@ -81,7 +78,7 @@ def run_once(contract: Contract) -> Wrapper:
         fingerprint = digest(canonical(call.values))
         slot = Slot(f"{call.caller.id}:{contract.name}", key, fingerprint, repeatable=not effect)
         try:
-            recorded = await call.runtime.tasks.outliving(journal.run(slot, encoded), begun)
+            recorded = await call.runtime.tasks.outliving(journal.run(slot, encoded), lambda: call.begun)
         except Conflict:
             raise (dialect.conflict or dialect.invalid)(
                 f"Idempotency key conflict: {key!r} was used for other arguments; choose a new key for a new request",

@@ -162,7 +162,7 @@ class _ThreadWriter(asyncio.WriteTransport):
         self._lines.put(bytes(data))
         self._pause_when_high()
 
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:  # noqa: ARG002
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._high_bytes = CHUNK_BYTES if high is None else high
         self._pause_when_high()
 

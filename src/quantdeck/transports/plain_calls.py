@@ -194,7 +194,7 @@ class _NoStream:
         self.request_id = request_id
         self.cancel_requested = anyio.Event()
 
-    async def send_raw_request(self, method: str, params: Any, opts: Any = None) -> dict[str, Any]:  # noqa: ARG002
+    async def send_raw_request(self, method: str, params: Any, opts: Any = None) -> dict[str, Any]:
         raise NoBackChannelError(method)
 
     async def notify(self, method: str, params: Any, opts: Any = None) -> None:

@@ -51,7 +51,7 @@ class SessionManager(StreamableHTTPSessionManager):
         return transport
 
     def _hook(self, transport: StreamableHTTPServerTransport) -> None:
-        session_id, posted, usual = transport.mcp_session_id or "", self._posted, transport._handle_post_request  # noqa: SLF001
+        session_id, posted, usual = transport.mcp_session_id or "", self._posted, transport._handle_post_request
 
         async def carry_on(scope: Scope, receive: Receive, send: Send) -> None:
             await usual(scope, Request(scope, receive), receive, send)
@@ -60,4 +60,4 @@ class SessionManager(StreamableHTTPSessionManager):
             del scope
             await posted(session_id, carry_on, request, receive, send)
 
-        transport._handle_post_request = post  # type: ignore[method-assign]  # noqa: SLF001
+        transport._handle_post_request = post  # type: ignore[method-assign]

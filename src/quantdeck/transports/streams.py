@@ -73,7 +73,7 @@ class Outbox(asyncio.BaseProtocol):
         self._room.set()
         self.inbox.read_on()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: Exception | None) -> None:
         """The client has gone: nobody is left to answer."""
         self._transport = None
         self._close()
@@ -175,7 +175,7 @@ class Inbox(asyncio.Protocol):
         self._ended = True
         self.read_on()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+    def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self.eof_received()
 

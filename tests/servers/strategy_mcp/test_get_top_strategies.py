@@ -24,9 +24,7 @@ async def test_answers_the_ranking_in_the_specs_shape(strategy):
     assert (metadata["cached"], metadata["cache_ttl_remaining"], metadata["source"]) == (False, None, "sqlite")
 
 
-@pytest.mark.parametrize(
-    ("metric", "score"), [("sharpe", 0.5), ("accuracy", 0.62), ("return", 0.4)], ids=lambda value: str(value)
-)
+@pytest.mark.parametrize("metric, score", [("sharpe", 0.5), ("accuracy", 0.62), ("return", 0.4)], ids=str)
 async def test_the_score_is_the_asked_metric_on_zero_to_one(strategy, metric, score):
     spec = await add_spec(strategy.desk)
     await add_implementation(strategy.desk, "one", spec, forward_sharpe=0.5, forward_accuracy=0.62, forward_return=0.2)
@@ -74,7 +72,7 @@ async def test_a_second_call_comes_from_the_cache_unless_refreshed(strategy):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"),
+    "arguments, code",
     [
         ({"symbol": "nope"}, "INVALID_SYMBOL"),
         ({"symbol": ""}, "INVALID_SYMBOL"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -21,11 +21,11 @@ ASK = ("get_top_strategies", {"symbol": "BTC/USD", "force_refresh": True})
 
 
 @pytest.fixture
-async def strategy(serve: Callable[..., Any]) -> AsyncIterator[Served]:
+async def strategy(serve: Callable[..., Any]) -> Served:
     dsn = await postgresql.available().new_database()
-    served = await serve("strategy-mcp", database=dsn, postgresql=PostgreSQL(max_connections=3, connect_s=1))
+    served: Served = await serve("strategy-mcp", database=dsn, postgresql=PostgreSQL(max_connections=3, connect_s=1))
     await add_implementation(served.desk, "one", await add_spec(served.desk), forward_sharpe=0.5)
-    yield served
+    return served
 
 
 async def test_the_answer_is_that_of_sqlite_but_for_its_source(strategy):
@@ -49,7 +49,7 @@ async def test_down_at_the_start_is_no_different(serve):
     server = postgresql.available()
     dsn = await server.new_database()
     with ExitStack() as down:
-        served = await serve("strategy-mcp", database=dsn, postgresql=PostgreSQL(connect_s=1))
+        served: Served = await serve("strategy-mcp", database=dsn, postgresql=PostgreSQL(connect_s=1))
         down.enter_context(server.stopped())
         assert (await served.refused(ASK[0], **ASK[1]))[0] == "DATABASE_ERROR"
     await served.app.databases.migrate()
@@ -77,7 +77,7 @@ async def test_a_call_that_finds_every_connection_taken_waits_and_then_says_so(s
 
 async def test_a_database_without_our_tables_says_how_to_make_them(serve):
     dsn = await postgresql.available().new_database()
-    served = await serve("strategy-mcp", database=dsn)
+    served: Served = await serve("strategy-mcp", database=dsn)
     await served.desk.execute("DROP TABLE implementation_signals")
     code, message = await served.refused("get_strategy_consensus", symbol="BTC/USD")
     assert (code, "quantdeck migrate" in message) == ("DATABASE_ERROR", True)
