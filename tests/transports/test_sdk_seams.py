@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quantdeck.transports.sdk_import import HTTP_SIDE
+from quantdeck.transports.sdk_import import ERAS, HTTP_SIDE
 from quantdeck.transports.sdk_seams import SEAMS
 
 LOOK = """
@@ -59,3 +59,33 @@ def test_an_http_process_has_nothing_of_the_sdks_client():
     names = imported(http=True, module="http")
     assert "mcp.server.streamable_http_manager" in names
     assert [name for name in names if name.startswith(("mcp.client.", "mcp.server.mcpserver"))] == []
+
+
+@pytest.mark.parametrize("http", [False, True])
+def test_neither_eras_wire_models_are_loaded_before_a_client_has_spoken(http):
+    names = imported(http=http, module="http" if http else "process")
+    assert [name for name in names if name in ERAS] == []
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+def test_wire_models_that_are_loaded_late_check_as_ever(version):
+    code = f"""
+from quantdeck.transports.sdk_import import lean
+lean(http=False)
+from mcp_types.methods import CLIENT_REQUESTS, CLIENT_RESULTS, validate_client_request, validate_client_result
+from pydantic import TypeAdapter, ValidationError
+import sys
+assert {ERAS!r}[{int(version > "2026")}] not in sys.modules
+for wrong in ({{"arguments": {{}}}}, {{"name": 7}}):
+    try:
+        validate_client_request("tools/call", "{version}", wrong)
+    except ValidationError as error:
+        print(error.error_count() > 0)
+for table in (CLIENT_REQUESTS, CLIENT_RESULTS):
+    for (method, spoken), model in table.items():
+        if spoken == "{version}":
+            TypeAdapter(model).json_schema()
+print({ERAS!r}[{int(version > "2026")}] in sys.modules, {ERAS!r}[{int(version < "2026")}] in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.split() == ["True", "True", "True", "False"], done.stderr
