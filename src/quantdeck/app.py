@@ -21,7 +21,6 @@ from quantdeck.core.observe import Observer
 from quantdeck.core.server import Background, Server
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.flights import Flights
-from quantdeck.ids import fresh_id
 from quantdeck.observability import calls, logs
 from quantdeck.observability.metrics import Metrics
 from quantdeck.settings import MisconfiguredError, Settings
@@ -92,7 +91,6 @@ class App:
     ) -> Answer | RpcFailure:
         """Put one call through the pipeline. `facts` are what the transport knows of it."""
         offer = self._offers[id(contract)]
-        facts["correlation_id"] = facts.get("correlation_id") or f"mcp_{fresh_id(8)}"
         call = Call(
             contract=contract,
             arguments=arguments,

@@ -141,6 +141,7 @@ class Call:
 
     def __post_init__(self) -> None:
         self.now = self.runtime.clock.now()
+        self.correlation_id = self.correlation_id or f"mcp_{self.request_id[:8]}"
 
     @property
     def elapsed_ms(self) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 from uuid import uuid4
 
@@ -36,6 +37,7 @@ CALLER_KEY = "quantdeck.caller"
 """Where the HTTP transport leaves the caller in the request's scope."""
 
 LIST_TTL_MS = 60_000
+_OBJECT = (dict, NoneType)
 _RESOURCE_NOT_FOUND = {False: -32002, True: t.INVALID_PARAMS}
 _METHODS_LISTED: tuple[CacheableMethod, ...] = (
     "tools/list",
@@ -294,10 +296,10 @@ class Endpoint:
 def is_well_formed(params: Any) -> bool:
     """What the SDK would let pass as well; the rest it refuses in its own words."""
     return (
-        isinstance(params, Mapping)
+        isinstance(params, dict)
         and isinstance(params.get("name"), str)
-        and isinstance(params.get("arguments", {}), Mapping | None)
-        and isinstance(params.get("_meta", {}), Mapping | None)
+        and isinstance(params.get("arguments"), _OBJECT)
+        and isinstance(params.get("_meta"), _OBJECT)
         and params.keys().isdisjoint(("inputResponses", "requestState"))
     )
 

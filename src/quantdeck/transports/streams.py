@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Inbox", "Outbox"]
 
 MAX_IN_FLIGHT = 64
+_ANSWERS = (JSONRPCResponse, JSONRPCError)
 MAX_BACKLOG = 1024
 HIGH_WATER_BYTES = 256 * 1024
 NEEDS_NO_HANDSHAKE = frozenset({"initialize", "ping", "server/discover"})
@@ -92,7 +93,7 @@ class Outbox(asyncio.BaseProtocol):
             await self._room.wait()
         if self._closed:
             raise anyio.ClosedResourceError
-        if isinstance(message, JSONRPCResponse | JSONRPCError):
+        if isinstance(message, _ANSWERS):
             if message.id is not None and self.inbox.settle(message.id):
                 self.write(line)
             return
