@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from quantdeck.connections import extras
 from quantdeck.connections.database import Database
 from quantdeck.core.errors import NotConfigured
 from quantdeck.settings import MisconfiguredError, Settings
@@ -61,10 +62,9 @@ class Databases:
 
     def _make(self, group: str, *, migrating: bool = True) -> Database:
         if self.kind == "postgresql":
-            from quantdeck.connections.postgresql import PostgreSQL  # its driver is an extra
-
+            driver = extras.load("quantdeck.connections.postgresql", extra="postgresql")
             pool = self._settings.postgresql
-            return PostgreSQL(
+            database: Database = driver.PostgreSQL(
                 self._url,
                 min_size=pool.min_connections,
                 max_size=pool.max_connections,
@@ -72,6 +72,7 @@ class Databases:
                 connect_s=pool.connect_s,
                 statement_cache_size=pool.statement_cache_size,
             )
+            return database
         from quantdeck.connections.sqlite import SQLite  # only where it is used
 
         groups = GROUPS if self._url else ("journal", group)
