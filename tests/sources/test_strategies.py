@@ -147,6 +147,18 @@ async def test_finds_a_strategy_with_its_parameters(desk, strategies):
     assert (found.strategy_id, found.symbol, found.parameters) == (impl, "BTC/USD", {"period": 14, "width": 2.5})
 
 
+@pytest.mark.parametrize("what", ["implementation", "spec"])
+async def test_one_that_was_dropped_after_the_fixed_clock_is_missed_aloud(desk, strategies, what):
+    gone = {"updated_at": LATER}
+    spec = await add_spec(desk, **({"is_active": False, **gone} if what == "spec" else {}))
+    await add_implementation(desk, "one", spec, **({"status": "RETIRED", **gone} if what == "implementation" else {}))
+    with pytest.raises(NotInPast):
+        await ranked(strategies)
+    with pytest.raises(NotInPast):
+        await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF)
+    assert await ranked(strategies, as_of=Now.of(NOON, fixed=False)) == ([], 0)
+
+
 @pytest.mark.parametrize("nobody", ["", "42", "'; DROP TABLE strategy_specs; --", "x" * 5000, "\0"])
 async def test_an_id_that_is_no_uuid_is_nobodys(strategies, nobody):
     assert await strategies.find(nobody, as_of=AS_OF) is None

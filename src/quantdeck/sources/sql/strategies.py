@@ -45,9 +45,13 @@ _RANKED = f"""
     LIMIT :limit OFFSET :offset
 """  # noqa: S608 - put together from the literals of this module
 
-_COUNTED = f"""
-    SELECT count(*) AS total, max(i.updated_at) AS "implementations [TIMESTAMP]",
-           max(s.updated_at) AS "specs [TIMESTAMP]" {_ELIGIBLE}
+_COUNTED = f"SELECT count(*) AS total {_ELIGIBLE}"
+
+# Whatever their status now: what is retired today may have been eligible then.
+_CHANGED = """
+    SELECT max(i.updated_at) AS "implementations [TIMESTAMP]", max(s.updated_at) AS "specs [TIMESTAMP]"
+    FROM strategy_implementations i JOIN strategy_specs s ON s.spec_id = i.spec_id
+    WHERE i.symbol = :symbol AND i.created_at <= :as_of AND s.created_at <= :as_of
 """
 
 _FOUND = """
@@ -170,11 +174,11 @@ class Strategies(Source):
         return [(str(row["impl_id"]), _signal(str(row["impl_id"]), row) if row["action"] else None) for row in rows]
 
     async def _count(self, symbol: str, as_of: Now) -> int:
-        row = await self._database.row(_COUNTED, symbol=symbol, as_of=as_of)
-        if row is None:
-            return 0
-        for changed in (row["implementations"], row["specs"]):
-            self._known(changed, as_of, f"The ranking of {symbol}")
+        (row,) = await self._database.rows(_COUNTED, symbol=symbol, as_of=as_of)
+        if as_of.fixed:
+            (changed,) = await self._database.rows(_CHANGED, symbol=symbol, as_of=as_of)
+            for at in changed.values():
+                self._known(at, as_of, f"The ranking of {symbol}")
         return int(row["total"])
 
     def _known(self, changed_at: datetime | None, as_of: Now, what: str) -> None:
