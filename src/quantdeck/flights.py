@@ -36,9 +36,15 @@ class Tasks:
         if not task.cancelled():
             task.exception()  # whoever waited has heard it; nobody waiting is no reason for a warning
 
-    async def outliving(self, work: Coroutine[Any, Any, T], begun: Callable[[], bool]) -> T:
-        """Wait for work that outlives us once it has `begun`; until then it dies with us."""
+    async def outliving(
+        self, work: Coroutine[Any, Any, T], *, begun: Callable[[], bool], then: Callable[[], None] = lambda: None
+    ) -> T:
+        """Wait for work that outlives us once it has `begun`; until then it dies with us.
+
+        `then` is done when the work is over, however it ended, before anyone hears of it.
+        """
         task = self.start(work)
+        task.add_done_callback(lambda _: then())
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -66,6 +72,10 @@ class Entry:
 class _Flight:
     task: asyncio.Task[Entry] = field(init=False)
     waiters: int = 0
+
+
+def _beginning(tool: str) -> bytes:
+    return b"[" + orjson.dumps(tool) + b","
 
 
 Ask = Callable[[], Awaitable[Entry]]
@@ -111,12 +121,18 @@ class Flights:
         if (entry := self._stored.pop(key, None)) is not None:
             self._bytes -= len(key) + len(entry.data)
 
-    def forget(self, tool: str) -> None:
-        """Drop every answer of one tool, whose name keys begin with: something it reports has just been changed."""
-        for key in [key for key in self._stored if orjson.loads(key)[0] == tool]:
+    def forget(self, *tools: str) -> None:
+        """Drop every answer of these tools, whose names keys begin with: what they report has just been changed."""
+        begins = tuple(map(_beginning, tools))
+        for key in [key for key in self._stored if key.startswith(begins)]:
             self.drop(key)
-        for question in [question for question in self._flying if orjson.loads(question[0])[0] == tool]:
+        for question in [question for question in self._flying if question[0].startswith(begins)]:
             del self._flying[question]  # those who wait still get its answer; nobody else does
+
+    def holds(self, tool: str) -> bool:
+        """Whether there is an answer of this tool, stored or on its way."""
+        begins = _beginning(tool)
+        return any(key.startswith(begins) for key in (*self._stored, *(key for key, _ in self._flying)))
 
     async def join(self, key: bytes, ask: Ask, tasks: Tasks, *, refresh: bool) -> Entry:
         """Wait for this question's flight, starting it if there is none.

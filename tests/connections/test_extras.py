@@ -11,7 +11,9 @@ import pytest
 from quantdeck.connections import extras
 from quantdeck.core.errors import Unreachable
 
-WITHOUT_DRIVER = "import sys; sys.modules['asyncpg'] = None; from quantdeck.cli import main; sys.exit(main(sys.argv[1:]))"
+WITHOUT_DRIVER = (
+    "import sys; sys.modules['asyncpg'] = None; from quantdeck.cli import main; sys.exit(main(sys.argv[1:]))"
+)
 
 
 @pytest.mark.parametrize(

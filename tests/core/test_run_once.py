@@ -224,3 +224,39 @@ async def test_claim_effect_and_answer_share_one_transaction(database):
     program.desk.failure = None
     await asyncio.gather(*(program.call(save, idempotency_key="k") for _ in range(5)))
     assert len(await database.rows("SELECT * FROM deeds")) == 1
+
+
+@tradestream.tool(errors=(), cache_s=60)
+async def recall(desk: Desk) -> dict[str, Any]:
+    """Recall."""
+    return {"asked": await desk.ask()}
+
+
+@tradestream.tool(errors=(), effect=True, forgets=("recall",))
+async def note(desk: Desk) -> dict[str, Any]:
+    """Note."""
+    return {"asked": await desk.ask()}
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_an_effect_drops_the_kept_answers_that_it_makes_stale(program, key):
+    async def asked() -> int:
+        return int(body(await program.call(recall))["data"]["asked"])
+
+    assert [await asked(), await asked()] == [1, 1]
+    await program.call(note, idempotency_key=key)
+    assert await asked() == 3
+
+
+async def test_it_does_so_also_when_its_caller_did_not_wait_for_it(program):
+    assert body(await program.call(recall))["data"]["asked"] == 1
+    program.desk.gate.shut()
+    program.desk.gate.arrived.clear()
+    impatient = program.begin(note)
+    await program.desk.gate.arrived.wait()
+    impatient.cancel()
+    await asyncio.wait({impatient})
+    assert program.runtime.flights.holds("recall")
+    program.desk.gate.open()
+    await program.runtime.tasks.finish()
+    assert not program.runtime.flights.holds("recall")

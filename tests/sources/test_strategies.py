@@ -149,9 +149,13 @@ async def test_finds_a_strategy_with_its_parameters(desk, strategies):
 
 @pytest.mark.parametrize("what", ["implementation", "spec"])
 async def test_one_that_was_dropped_after_the_fixed_clock_is_missed_aloud(desk, strategies, what):
-    gone = {"updated_at": LATER}
-    spec = await add_spec(desk, **({"is_active": False, **gone} if what == "spec" else {}))
-    await add_implementation(desk, "one", spec, **({"status": "RETIRED", **gone} if what == "implementation" else {}))
+    spec = await add_spec(desk)
+    impl = await add_implementation(desk, "one", spec)
+    if what == "spec":
+        drop = "UPDATE strategy_specs SET is_active = FALSE, updated_at = :at WHERE spec_id = :id"
+    else:
+        drop = "UPDATE strategy_implementations SET status = 'RETIRED', updated_at = :at WHERE impl_id = :id"
+    await desk.execute(drop, at=LATER, id=spec if what == "spec" else impl)
     with pytest.raises(NotInPast):
         await ranked(strategies)
     with pytest.raises(NotInPast):

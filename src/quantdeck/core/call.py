@@ -251,8 +251,6 @@ def handle(contract: Contract) -> Wrapper:
 
     async def handled(_: Proceed, call: Call) -> Any:
         given = {name: give(call) for name, give in givers}
-        for kind in contract.sources[:1]:
-            call.source = call.runtime.source(kind).source
         try:
             return await handler(**given, **call.values)
         except ExceptionGroup as group:  # a task group's: the first failure speaks for all

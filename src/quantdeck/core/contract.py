@@ -31,6 +31,7 @@ class Policy:
     destructive: bool = False
     idempotent: bool = False
     open_world: bool = False
+    forgets: tuple[str, ...] = ()  # tools whose kept answers its effect makes stale
     vary: tuple[str, ...] = ()  # what an answer depends on beside its arguments: `account`, `upstream`, `caller`
     secret: str | None = None  # the setting whose token a caller must hold, where it is set
 

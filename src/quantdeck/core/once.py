@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
@@ -61,6 +62,10 @@ def run_once(contract: Contract) -> Wrapper:
 
     async def once(proceed: Proceed, call: Call) -> Any:
         key: Any = call.idempotency_key
+        forget = partial(call.runtime.flights.forget, *contract.policy.forgets)
+        outlive = partial(call.runtime.tasks.outliving, begun=lambda: call.begun, then=forget)
+        for kind in contract.sources[:1]:
+            call.source = call.runtime.source(kind).source
 
         async def answer() -> Any:
             call.begun = effect
@@ -70,7 +75,7 @@ def run_once(contract: Contract) -> Wrapper:
             return encode(await answer())
 
         if key is None:
-            return await (call.runtime.tasks.outliving(answer(), lambda: call.begun) if effect else proceed(call))
+            return await (outlive(answer()) if effect else proceed(call))
         if not (isinstance(key, str) and 0 < len(key) < 256 and key.isprintable()):
             raise dialect.invalid("Invalid idempotency key: it has 1 to 255 printable characters")
         owned = (call.runtime.source(kind).journal for kind in contract.sources)
@@ -78,7 +83,7 @@ def run_once(contract: Contract) -> Wrapper:
         fingerprint = digest(canonical(call.values))
         slot = Slot(f"{call.caller.id}:{contract.name}", key, fingerprint, repeatable=not effect)
         try:
-            recorded = await call.runtime.tasks.outliving(journal.run(slot, encoded), lambda: call.begun)
+            recorded = await outlive(journal.run(slot, encoded))
         except Conflict:
             raise (dialect.conflict or dialect.invalid)(
                 f"Idempotency key conflict: {key!r} was used for other arguments; choose a new key for a new request",
@@ -93,8 +98,6 @@ def run_once(contract: Contract) -> Wrapper:
                 outcome="unknown",
             ) from None
         call.replayed = recorded.replayed
-        for kind in contract.sources[:1]:
-            call.source = call.runtime.source(kind).source
         return orjson.Fragment(recorded.answer)
 
     return once

@@ -47,6 +47,7 @@ class Tradestream(Spec):
         cache_s: float | None = None,
         deadline_s: float = 20.0,
         effect: bool = False,
+        forgets: tuple[str, ...] = (),
         idempotent: bool = False,
         secret: str | None = None,
     ) -> Callable[[Handler], Contract]:
@@ -55,6 +56,7 @@ class Tradestream(Spec):
             cache_s=cache_s,
             deadline_s=deadline_s,
             effect=effect,
+            forgets=forgets,
             idempotent=idempotent,
             secret=secret,
         )
