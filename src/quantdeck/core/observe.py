@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from quantdeck.core.contract import Contract
 
 Outcome = Answer | RpcFailure
-
 _CANCELLED = RpcFailure(0, "cancelled by the caller", status=499, code="cancelled")
 
 
