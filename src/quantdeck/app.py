@@ -195,8 +195,8 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics) -> Runt
 
     def source(kind: type[Any]) -> Any:
         if kind not in opened:
-            port = getattr(kind, "port", None)
-            opened[kind] = _adapter(port, settings, databases) if port else _rows(kind, settings, databases)
+            adapts = _adapter(kind.port, settings, databases) if kind.port else _rows(kind, settings, databases)
+            opened[kind] = adapts
         return opened[kind]
 
     return Runtime(

@@ -18,8 +18,8 @@ from quantdeck.core.contract import Contract, Policy
 from quantdeck.core.dialect import Dialect
 from quantdeck.dialects.backtest_events import backtest_events
 from quantdeck.dialects.catalog import catalog
-from quantdeck.dialects.declaring import Clamp, read
-from quantdeck.dialects.tradestream import Offset, Page, tradestream
+from quantdeck.dialects.declaring import read
+from quantdeck.dialects.tradestream import Clamp, Offset, Page, tradestream
 from tests.support.runtime import Desk, Notes, Program, body
 
 

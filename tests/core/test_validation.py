@@ -18,9 +18,8 @@ from quantdeck.dialects.backtest_events import backtest_events
 from quantdeck.dialects.catalog import catalog
 from quantdeck.dialects.chart import INVALID_SYMBOL as CHART_INVALID_SYMBOL
 from quantdeck.dialects.chart import chart
-from quantdeck.dialects.declaring import Clamp
 from quantdeck.dialects.pyth import pyth
-from quantdeck.dialects.tradestream import INVALID_SYMBOL, Symbol, tradestream
+from quantdeck.dialects.tradestream import INVALID_SYMBOL, Clamp, Symbol, tradestream
 from tests.support.runtime import Program, body, error_of
 
 INVALID_SIDE = ErrorCode("INVALID_SIDE", "No such side", 400)

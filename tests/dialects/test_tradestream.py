@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from quantdeck.core.errors import Busy, Denied, Unreachable
-from quantdeck.dialects.declaring import Clamp
-from quantdeck.dialects.tradestream import INVALID_SYMBOL, Offset, Page, Symbol, tradestream
+from quantdeck.dialects.tradestream import INVALID_SYMBOL, Clamp, Offset, Page, Symbol, tradestream
 from tests.support.contracts import contract_of
 from tests.support.runtime import Desk, Program, body
 

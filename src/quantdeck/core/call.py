@@ -26,7 +26,7 @@ from quantdeck.core.observe import Observer, observe
 from quantdeck.core.once import Journal, run_once
 from quantdeck.core.wire import Answer, RpcFailure, digest, encode
 from quantdeck.flights import Flights, Tasks
-from quantdeck.ids import fresh_id
+from quantdeck.ids import fresh_id, usable_id
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ class Call:
 
     def __post_init__(self) -> None:
         self.now = self.runtime.clock.now()
-        self.correlation_id = self.correlation_id or f"mcp_{self.request_id[:8]}"
+        self.correlation_id = usable_id(self.correlation_id) or f"mcp_{self.request_id[:8]}"
 
     @property
     def elapsed_ms(self) -> float:
@@ -152,25 +152,28 @@ def contain_errors(contract: Contract) -> Wrapper:
     """Every failure becomes an answer in the words of the spec. The one broad catch."""
     dialect = contract.dialect
 
-    async def contained(proceed: Proceed, call: Call) -> Answer | RpcFailure:
-        told = {"tool": contract.name, "request_id": call.request_id}
+    async def told(proceed: Proceed, call: Call) -> Answer | RpcFailure:
         try:
-            answer = dialect.success(call, await proceed(call))
-            answer.encoded  # noqa: B018 - what cannot be encoded must fail in here
+            return dialect.success(call, await proceed(call))
         except ToolError as error:
-            if error.code.code in contract.may_answer:
-                return dialect.failure(call, error)
-            log.exception("undeclared_code", extra={"fields": {**told, "code": error.code.code}})
+            if error.code.code not in contract.may_answer:
+                raise
+            return dialect.failure(call, error)
         except SourceError as error:
             call.notes["failed_source"] = error.source
-            log.warning("source_failed", extra={"fields": {**told, "source": error.source, "why": error}})
+            fields = {"tool": contract.name, "request_id": call.request_id, "source": error.source, "why": error}
+            log.warning("source_failed", extra={"fields": fields})
             return dialect.failure(call, dialect.translate(error))
+
+    async def contained(proceed: Proceed, call: Call) -> Answer | RpcFailure:
+        try:
+            answer = await told(proceed, call)
+            answer.encoded  # noqa: B018 - what cannot be encoded must fail in here
         except Exception:
-            log.exception("unexpected", extra={"fields": told})
-        else:
-            return answer
-        unforeseen = "The server failed in a way it did not foresee; its log has the reason under this request id"
-        return dialect.failure(call, dialect.internal(unforeseen, request_id=call.request_id))
+            log.exception("unexpected", extra={"fields": {"tool": contract.name, "request_id": call.request_id}})
+            unforeseen = "The server failed in a way it did not foresee; its log has the reason under this request id"
+            return dialect.failure(call, dialect.internal(unforeseen, request_id=call.request_id))
+        return answer
 
     return contained
 
@@ -194,12 +197,9 @@ def deadline(contract: Contract) -> Wrapper:
 
 def _too_late(call: Call, code: ErrorCode, limit_ms: int) -> ToolError:
     if call.begun:
-        return code(
-            f"Timeout after {limit_ms} ms with the change under way; whether it was made is not known. "
-            "Retry with the same idempotency key, or look before you repeat it",
-            timeout_ms=limit_ms,
-            outcome="unknown",
-        )
+        about = "with the change under way; whether it was made is not known"
+        advice = "Retry with the same idempotency key, or look before you repeat it"
+        return code(f"Timeout after {limit_ms} ms {about}. {advice}", timeout_ms=limit_ms, outcome="unknown")
     changed = {"outcome": "not_started"} if call.contract.policy.effect else {}
     return code(f"Timeout after {limit_ms} ms; try again or ask for less", timeout_ms=limit_ms, **changed)
 
@@ -211,9 +211,8 @@ def authorize(contract: Contract) -> Wrapper:
 
     async def authorized(proceed: Proceed, call: Call) -> Any:
         if not (call.caller.may(scope) and call.caller.sees(call.server)):
-            needed = f"its token needs the scope {scope!r} and the server {call.server!r}"
-            sentence = f"Unauthorized: {call.caller.id} may not use {contract.name}; {needed}"
-            raise code(sentence, scope=scope, server=call.server)
+            denied = f"Unauthorized: {call.caller.id} may not use {contract.name}; its token needs"
+            raise code(f"{denied} the scope {scope!r} and the server {call.server!r}", scope=scope, server=call.server)
         wanted = call.runtime.secrets.get(secret) if secret else None
         if wanted and not call.caller.holds(wanted):
             raise code(f"Unauthorized: {contract.name} needs the {secret} token of this server")
@@ -238,7 +237,7 @@ def validate(contract: Contract) -> Wrapper:
                 "Invalid arguments: text that is no Unicode, an integer beyond 64 bits or too deep a nesting"
             ) from None
         call.values = dict(values.__dict__)
-        call.refresh = call.values.pop("force_refresh", False)
+        call.refresh = call.values.pop(contract.dialect.refresh, False)
         return await proceed(call)
 
     return validated

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -33,13 +33,14 @@ class Policy:
     open_world: bool = False
     forgets: tuple[str, ...] = ()  # tools whose kept answers its effect makes stale
     vary: tuple[str, ...] = ()  # what an answer depends on beside its arguments: `account`, `upstream`, `caller`
-    secret: str | None = None  # the setting whose token a caller must hold, where it is set
+    secret: str | None = None  # the name among `Runtime.secrets` of a token that a caller must hold, where it is set
 
 
 class Source:
     """What a tool may ask for by type: a port's adapter, or rows behind a database."""
 
     source: str = ""  # its name on the wire
+    port: ClassVar[str] = ""  # the folder of adapters it stands for; none where it is rows behind a database
     journal: Journal | None = None  # where its writes can share a transaction with an idempotency key
 
     @classmethod

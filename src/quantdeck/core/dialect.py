@@ -27,6 +27,7 @@ class Dialect:
     conflict: ClassVar[ErrorCode | None] = None
     common: ClassVar[tuple[ErrorCode, ...]] = ()  # what every tool of this spec may answer
     numerals: ClassVar[bool] = False  # whether "7" is accepted for 7
+    refresh: ClassVar[str] = ""  # the argument that asks past the cache
 
     def spell(self, name: str) -> str:
         """A Python parameter's name on the wire. A trailing underscore avoids a keyword."""

@@ -35,12 +35,11 @@ def limit_rate(contract: Contract) -> Wrapper | None:
     async def limited(proceed: Proceed, call: Call) -> Any:
         per_minute = call.runtime.per_minute.get(contract.name, contract.policy.per_minute)
         if per_minute:
-            call.grant = await call.runtime.coordination.take(call.caller.id, contract.name, per_minute)
-            if not call.grant.granted:
+            call.grant = grant = await call.runtime.coordination.take(call.caller.id, contract.name, per_minute)
+            if not grant.granted:
                 call.notes["rate_limited"] = True
-                wait_s = call.grant.wait_s
-                sentence = f"Rate limit exceeded: {per_minute} calls per minute; retry in {wait_s} s"
-                raise code(sentence, limit=per_minute, retry_after_s=wait_s)
+                sentence = f"Rate limit exceeded: {per_minute} calls per minute; retry in {grant.wait_s} s"
+                raise code(sentence, limit=per_minute, retry_after_s=grant.wait_s)
         return await proceed(call)
 
     return limited

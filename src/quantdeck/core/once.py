@@ -61,7 +61,7 @@ def run_once(contract: Contract) -> Wrapper:
     effect, dialect = contract.policy.effect, contract.dialect
 
     async def once(proceed: Proceed, call: Call) -> Any:
-        key: Any = call.idempotency_key
+        key: Any = call.idempotency_key  # as the client sent it, so perhaps no text
         forget = partial(call.runtime.flights.forget, *contract.policy.forgets)
         outlive = partial(call.runtime.tasks.outliving, begun=lambda: call.begun, then=forget)
         for kind in contract.sources[:1]:
@@ -85,18 +85,13 @@ def run_once(contract: Contract) -> Wrapper:
         try:
             recorded = await outlive(journal.run(slot, encoded))
         except Conflict:
-            raise (dialect.conflict or dialect.invalid)(
-                f"Idempotency key conflict: {key!r} was used for other arguments; choose a new key for a new request",
-                idempotency_key=key,
-            ) from None
+            said = f"Idempotency key conflict: {key!r} was used for other arguments; choose a new key for a new request"
+            raise (dialect.conflict or dialect.invalid)(said, idempotency_key=key) from None
         except Unknown:
             call.begun = True
-            raise dialect.timeout(
-                "Timeout of an earlier call with this idempotency key: whether its change was made is not known. "
-                "Look before you repeat it under a new key",
-                idempotency_key=key,
-                outcome="unknown",
-            ) from None
+            said = "Timeout of an earlier call with this idempotency key: whether its change was made is not known. "
+            advice = "Look before you repeat it under a new key"
+            raise dialect.timeout(said + advice, idempotency_key=key, outcome="unknown") from None
         call.replayed = recorded.replayed
         return orjson.Fragment(recorded.answer)
 

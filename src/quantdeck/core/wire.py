@@ -42,6 +42,10 @@ class RpcFailure:
     status: int = 500
     code: str | None = None
 
+    @property
+    def encoded(self) -> bytes:
+        return encode(self.data)
+
 
 def encode(value: Any) -> bytes:
     """Compact JSON. NaN and the infinities become null; times end in Z."""

@@ -12,37 +12,19 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import CodeType, NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
-from pydantic_core import core_schema
 
 from quantdeck.core.contract import Contract, Handler, Parameter, Policy
 from quantdeck.core.dialect import Dialect
 from quantdeck.core.errors import DeclarationError, ErrorCode, Rejects
 
-__all__ = ["Clamp", "read"]
+__all__ = ["read"]
 
 M = TypeVar("M")
-
-
-@dataclass(frozen=True, slots=True)
-class Clamp:
-    """A whole number of at least `low`; above `high` it is cut to `high`, which the answer echoes."""
-
-    low: int
-    high: int
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
-        return core_schema.no_info_after_validator_function(
-            lambda value: min(value, self.high), core_schema.int_schema(ge=self.low, strict=True)
-        )
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
-        return {**handler(schema), "maximum": self.high}
 
 
 def read(
@@ -66,7 +48,7 @@ def read(
         parameters += [_parameter(key, kind, default, dialect) for key, (kind, default) in (extra or {}).items()]
         for annotation in (*(parameter.annotation for parameter in parameters), returns):
             _check_finite(annotation, (), where)
-    except DeclarationError:
+    except DeclarationError:  # it is a TypeError too
         raise
     except (NameError, AttributeError, TypeError) as error:
         unread = f"{where}: an annotation cannot be read ({error}); import it outside TYPE_CHECKING"

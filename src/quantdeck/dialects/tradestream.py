@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import AfterValidator, Field
+from pydantic_core import core_schema
 
 from quantdeck.core.contract import Contract, Handler, Policy
 from quantdeck.core.errors import ErrorCode, NotInPast, RejectedValue, Rejects, SourceError, ToolError
@@ -15,7 +16,7 @@ from quantdeck.dialects.declaring import read
 from quantdeck.dialects.spec import Spec
 from quantdeck.domain import symbols
 
-__all__ = ["INVALID_SYMBOL", "Offset", "Page", "Symbol", "tradestream"]
+__all__ = ["DATABASE_ERROR", "INVALID_PARAMETER", "INVALID_SYMBOL", "Clamp", "Offset", "Page", "Symbol", "tradestream"]
 
 DATABASE_ERROR = ErrorCode("DATABASE_ERROR", "Database connection or query failed", 500, retry=True)
 GRPC_ERROR = ErrorCode("GRPC_ERROR", "gRPC service connection failed", 502, retry=True)
@@ -38,6 +39,7 @@ class Tradestream(Spec):
     unauthorized = UNAUTHORIZED
     internal = DATABASE_ERROR  # the table has no other 500, and agents know this one
     unavailable = DATABASE_ERROR
+    refresh = "force_refresh"
     common = (DATABASE_ERROR, GRPC_ERROR, TIMEOUT, INVALID_PARAMETER, NOT_FOUND, UNAUTHORIZED)
 
     def tool(
@@ -60,7 +62,7 @@ class Tradestream(Spec):
             idempotent=idempotent,
             secret=secret,
         )
-        extra = {"force_refresh": (ForceRefresh, False)} if cache_s is not None else {}
+        extra = {self.refresh: (ForceRefresh, False)} if cache_s is not None else {}
         return lambda handler: read(handler, dialect=self, policy=policy, errors=errors, extra=extra)
 
     def wrap(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -115,6 +117,22 @@ def _pair(text: str) -> str:
     except symbols.UnknownSymbolError as error:
         found = {"candidates": list(error.candidates)} if error.candidates else {}
         raise RejectedValue(str(error), symbol=text[:80], normalized=error.tried, **found) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp:
+    """A whole number of at least `low`; above `high` it is cut to `high`, which the answer echoes."""
+
+    low: int
+    high: int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            lambda value: min(value, self.high), core_schema.int_schema(ge=self.low, strict=True)
+        )
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return {**handler(schema), "maximum": self.high}
 
 
 ForceRefresh = Annotated[bool, Field(description="Bypass cache and fetch fresh data")]

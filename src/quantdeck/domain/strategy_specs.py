@@ -7,11 +7,11 @@ which an implementation gives a value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["PRICES", "Condition", "Indicator", "Parameter", "Placeholder", "StrategySpec", "Value", "structure"]
+__all__ = ["PRICES", "Condition", "Indicator", "Parameter", "Placeholder", "StrategySpec", "Value"]
 
 PRICES = ("close", "open", "high", "low", "volume")
 """Ids that are always there: what an indicator may have for input beside the id of an earlier one."""
@@ -64,6 +64,12 @@ class StrategySpec:
     exit_conditions: tuple[Condition, ...]
     parameters: tuple[Parameter, ...]
 
+    @property
+    def structure(self) -> str:
+        """What two specs share that differ in numbers only: the types they use, in their order."""
+        parts = (self.indicators, self.entry_conditions, self.exit_conditions)
+        return "|".join(",".join(one.type for one in part) for part in parts)
+
     def stored(self) -> dict[str, list[dict[str, Any]]]:
         """Its four lists in their canonical keys, as other engines read them too."""
         return {
@@ -78,13 +84,6 @@ class StrategySpec:
                 for one in self.parameters
             ],
         }
-
-
-def structure(
-    indicators: Sequence[Mapping[str, Any]], entry: Sequence[Mapping[str, Any]], leave: Sequence[Mapping[str, Any]]
-) -> str:
-    """What two specs share that differ in numbers only: the types they use, in their order."""
-    return "|".join(",".join(str(one.get("type")) for one in part) for part in (indicators, entry, leave))
 
 
 def _condition(one: Condition) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -15,7 +14,7 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from quantdeck.core.clock import iso
-from quantdeck.ids import fresh_id
+from quantdeck.ids import fresh_id, usable_id
 
 __all__ = [
     "BadRequest",
@@ -37,7 +36,6 @@ WATCH_AFTER_S = 0.05
 """A call that is over sooner is not watched for its client's leaving: that would cost more than it could save."""
 
 _JSON = (b"content-type", b"application/json")
-_USABLE_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _CATALOG_CODES = {401: "MCP-002", 403: "MCP-002", 404: "MCP-007", 503: "MCP-003"}
 
 
@@ -106,8 +104,7 @@ def catalog_error(code: str, message: str, asked: str, tool: str | None = None) 
 
 def correlation_id(asked: Any) -> str:
     """The caller's id, or one of ours where there is none that a header can carry back."""
-    usable = isinstance(asked, str) and _USABLE_ID.fullmatch(asked)
-    return asked if usable else f"mcp_{fresh_id(8)}"
+    return usable_id(asked) or f"mcp_{fresh_id(8)}"
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | None:

@@ -19,5 +19,4 @@ def merged(servers: tuple[Server, ...]) -> Server:
         resources=tuple(resource for server in servers for resource in server.resources),
         templates=tuple(template for server in servers for template in server.templates),
         prompts=tuple(prompt for server in servers for prompt in server.prompts),
-        background=tuple(task for server in servers for task in server.background),
     )

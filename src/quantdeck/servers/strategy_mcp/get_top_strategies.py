@@ -9,8 +9,7 @@ from pydantic import Field
 
 from quantdeck.core.clock import Now
 from quantdeck.core.errors import ErrorCode, Rejects
-from quantdeck.dialects.declaring import Clamp
-from quantdeck.dialects.tradestream import DATABASE_ERROR, INVALID_SYMBOL, Offset, Page, Symbol, tradestream
+from quantdeck.dialects.tradestream import DATABASE_ERROR, INVALID_SYMBOL, Clamp, Offset, Page, Symbol, tradestream
 from quantdeck.domain.performance import score
 from quantdeck.sources.sql.strategies import Metric, RankedStrategy, Strategies
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
-from uuid import UUID
 
 from quantdeck.connections.database import Database, Row
 from quantdeck.core.clock import Now
 from quantdeck.core.contract import Source
-from quantdeck.core.errors import NotInPast
 from quantdeck.domain.consensus import Action
+from quantdeck.sources.sql.as_of import canonical_uuid, refuse_later
 
 __all__ = ["Metric", "RankedStrategy", "Signal", "Strategies", "Strategy"]
 
@@ -152,13 +151,13 @@ class Strategies(Source):
 
     async def find(self, strategy_id: str, *, as_of: Now) -> Strategy | None:
         """The implementation with this id; an id that is no UUID is nobody's."""
-        canonical = _uuid(strategy_id)
+        canonical = canonical_uuid(strategy_id)
         if canonical is None:
             return None
         row = await self._database.row(_FOUND, strategy_id=canonical, as_of=as_of)
         if row is None:
             return None
-        self._known(row["updated_at"], as_of, f"Strategy {canonical}")
+        refuse_later([row["updated_at"]], as_of=as_of, what=f"Strategy {canonical}", source=self.source)
         return Strategy(str(row["impl_id"]), row["symbol"], row["parameters"])
 
     async def latest_signal(self, strategy_id: str, symbol: str, *, as_of: Now) -> Signal | None:
@@ -177,27 +176,8 @@ class Strategies(Source):
         (row,) = await self._database.rows(_COUNTED, symbol=symbol, as_of=as_of)
         if as_of.fixed:
             (changed,) = await self._database.rows(_CHANGED, symbol=symbol, as_of=as_of)
-            for at in changed.values():
-                self._known(at, as_of, f"The ranking of {symbol}")
+            refuse_later(changed.values(), as_of=as_of, what=f"The ranking of {symbol}", source=self.source)
         return int(row["total"])
-
-    def _known(self, changed_at: datetime | None, as_of: Now, what: str) -> None:
-        """Rows here are updated in place: after the fixed instant, what they said then is gone."""
-        if as_of.fixed and changed_at is not None and changed_at > as_of:
-            raise NotInPast(
-                f"{what} was changed at {changed_at.isoformat()}, after the fixed clock; "
-                "its earlier state is not found in this database",
-                source=self.source,
-                changed_at=changed_at,
-                clock=as_of,
-            )
-
-
-def _uuid(text: str) -> str | None:
-    try:
-        return str(UUID(text))
-    except ValueError:
-        return None
 
 
 def _ranked(row: Row) -> RankedStrategy:
