@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
 from typing import Any
-from urllib.parse import urlsplit
+
+from pydantic import SecretStr
 
 from quantdeck.connections.databases import Databases
 from quantdeck.core.call import Call, Caller, Runtime, chain
@@ -138,11 +139,14 @@ async def open_app(settings: Settings, servers: tuple[Server, ...]) -> AsyncIter
     _check(settings)
     databases = Databases(settings)
     metrics = Metrics()
-    runtime = _runtime(settings, databases, metrics)
+    opened: dict[type[Source], Any] = {}
+    runtime = _runtime(settings, databases, metrics, opened)
     try:
         yield App(servers, runtime, settings, databases, metrics)
     finally:
         await runtime.tasks.finish()
+        for source in opened.values():
+            await source.close()
         await databases.close()
 
 
@@ -183,16 +187,16 @@ async def _kept_up(task: Background, app: App) -> None:
 
 
 def _check(settings: Settings) -> None:
-    if settings.is_demo and settings.database.get_secret_value():
+    real = ["database"] if settings.database.get_secret_value() else []
+    real += [setting for setting, _ in ADAPTERS.values() if _scheme(_said(settings, setting)) not in _OF_THE_HOME]
+    if settings.is_demo and real:
         raise MisconfiguredError(
-            f"{settings.home_path} is a demo world and QUANTDECK_DATABASE names a real database; "
+            f"{settings.home_path} is a demo world and QUANTDECK_{real[0].upper()} names something real; "
             "unset one of them, or point QUANTDECK_HOME elsewhere, so that nobody takes one for the other"
         )
 
 
-def _runtime(settings: Settings, databases: Databases, metrics: Metrics) -> Runtime:
-    opened: dict[type[Source], Any] = {}
-
+def _runtime(settings: Settings, databases: Databases, metrics: Metrics, opened: dict[type[Source], Any]) -> Runtime:
     def source(kind: type[Any]) -> Any:
         if kind not in opened:
             adapts = _adapter(kind.port, settings, databases) if kind.port else _rows(kind, settings, databases)
@@ -220,13 +224,31 @@ def _rows(kind: type[Any], settings: Settings, databases: Databases) -> Any:
 
 
 def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
-    """A port's adapter: the scheme of its setting's URL says which file of the port's folder."""
+    """A port's adapter: the scheme of its setting's URL says which file of the port's folder.
+
+    Where nothing is said it is the home's own: `demo` in a demo world where the port has such an adapter, `embedded`.
+    """
     setting, files = ADAPTERS[port]
-    url: str = getattr(settings, setting)
-    scheme = urlsplit(url).scheme or url
+    url = _said(settings, setting)
+    scheme = _scheme(url) or ("demo" if settings.is_demo and "demo" in files else "embedded")
     if scheme not in files:
-        raise MisconfiguredError(f"QUANTDECK_{setting.upper()} is {scheme!r}; it may be {', '.join(files)}")
-    return import_module(f"quantdeck.sources.{port}.{files[scheme]}").connect(url, databases)
+        raise MisconfiguredError(f"QUANTDECK_{setting.upper()} begins with {scheme!r}; it may be {', '.join(files)}")
+    adapter = import_module(f"quantdeck.sources.{port}.{files[scheme]}")
+    return adapter.connect(url, settings, databases)
+
+
+_OF_THE_HOME = ("", "embedded", "demo")
+"""Schemes of what lives in the home, and so is as synthetic as the home is."""
+
+
+def _said(settings: Settings, setting: str) -> str:
+    """A setting that may be a secret, since a URL can hold a password."""
+    value = getattr(settings, setting)
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+
+
+def _scheme(url: str) -> str:
+    return url.partition(":")[0]
 
 
 def _clock(text: str) -> Clock:

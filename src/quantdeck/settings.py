@@ -91,7 +91,7 @@ class Settings(BaseModel):
     )
     postgresql: PostgreSQL = PostgreSQL()
 
-    state: str = Field("embedded", description="where replicas agree on limits and idempotency keys: embedded")
+    state: str = Field("", description="where replicas agree on limits and idempotency keys: embedded, the default")
 
     tokens: Path | None = Field(None, description="token file of the HTTP transport")
     auth_token: SecretStr = Field(

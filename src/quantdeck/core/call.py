@@ -197,9 +197,8 @@ def deadline(contract: Contract) -> Wrapper:
 
 def _too_late(call: Call, code: ErrorCode, limit_ms: int) -> ToolError:
     if call.begun:
-        about = "with the change under way; whether it was made is not known"
-        advice = "Retry with the same idempotency key, or look before you repeat it"
-        return code(f"Timeout after {limit_ms} ms {about}. {advice}", timeout_ms=limit_ms, outcome="unknown")
+        advice = "whether its change was made is not known. Retry with the same idempotency key, or look first"
+        return code(f"Timeout after {limit_ms} ms; {advice}", timeout_ms=limit_ms, outcome="unknown")
     changed = {"outcome": "not_started"} if call.contract.policy.effect else {}
     return code(f"Timeout after {limit_ms} ms; try again or ask for less", timeout_ms=limit_ms, **changed)
 

@@ -51,6 +51,9 @@ class Source:
     async def ping(self) -> None:
         """Return if it answers; raise a SourceError if it does not."""
 
+    async def close(self) -> None:
+        """Let go of what it holds of its own; a database that others use too is none of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:

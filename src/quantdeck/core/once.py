@@ -89,9 +89,8 @@ def run_once(contract: Contract) -> Wrapper:
             raise (dialect.conflict or dialect.invalid)(said, idempotency_key=key) from None
         except Unknown:
             call.begun = True
-            said = "Timeout of an earlier call with this idempotency key: whether its change was made is not known. "
-            advice = "Look before you repeat it under a new key"
-            raise dialect.timeout(said + advice, idempotency_key=key, outcome="unknown") from None
+            said = "Timeout of an earlier call with this key; whether its change was made is not known, so look first"
+            raise dialect.timeout(said, idempotency_key=key, outcome="unknown") from None
         call.replayed = recorded.replayed
         return orjson.Fragment(recorded.answer)
 

@@ -17,6 +17,7 @@ from quantdeck.connections.databases import Databases
 from quantdeck.core.errors import Busy, Denied, NotConfigured, NotInPast, ToolError
 from quantdeck.core.limits import Grant
 from quantdeck.core.once import Conflict, Recorded, Slot, Unknown
+from quantdeck.settings import Settings
 
 __all__ = ["Embedded", "LeaseJournal", "SlidingWindows", "connect"]
 
@@ -139,9 +140,9 @@ class LeaseJournal:
         return answer
 
 
-def connect(url: str, databases: Databases) -> Embedded:
+def connect(url: str, settings: Settings, databases: Databases) -> Embedded:
     """The adapter; nothing is opened before the first key is claimed."""
-    del url
+    del url, settings
     return Embedded(lambda: databases.of("state"))
 
 
