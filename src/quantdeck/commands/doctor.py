@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import importlib.util
 import sys
@@ -10,11 +11,12 @@ from typing import Any
 
 from quantdeck import __version__
 from quantdeck.app import App, Health, open_app
+from quantdeck.commands import chosen_servers, logged
 from quantdeck.core.server import Server
 from quantdeck.core.wire import encode
 from quantdeck.settings import Settings
 
-__all__ = ["examine"]
+__all__ = ["add", "run"]
 
 PATIENCE_S = 10.0
 
@@ -22,7 +24,16 @@ _EXTRAS = {"postgresql": "asyncpg"}
 """Extras, and a module by which to see that one is installed."""
 
 
-async def examine(settings: Settings, servers: tuple[Server, ...], *, as_json: bool) -> int:
+def add(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--json", action="store_true", help="as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    settings = Settings.read()
+    return logged(settings, _examine(settings, chosen_servers(["all"]), as_json=arguments.json), level="error")
+
+
+async def _examine(settings: Settings, servers: tuple[Server, ...], *, as_json: bool) -> int:
     """Print the findings; 1 if a source that should answer does not."""
     async with open_app(settings, servers) as app:
         found = await _sources(app)

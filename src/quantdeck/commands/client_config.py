@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CLIENTS", "render"]
+import orjson
+
+from quantdeck.commands import chosen_servers
+from quantdeck.settings import Settings
+
+__all__ = ["add", "run"]
 
 STARTUP_MS = 30_000
 REQUEST_MS = 90_000
@@ -16,7 +22,23 @@ REQUEST_MS = 90_000
 Json = dict[str, Any]
 
 
-def render(client: str, names: tuple[str, ...], *, url: str | None, environment: Mapping[str, str]) -> tuple[str, Json]:
+def add(command: argparse.ArgumentParser) -> None:
+    command.add_argument("client", metavar="CLIENT", choices=tuple(CLIENTS), help=", ".join(CLIENTS))
+    command.add_argument("names", nargs="*", metavar="NAME", help="servers (default: all)")
+    command.add_argument("--url", help="a running HTTP server's address, instead of local processes")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    names = tuple(server.name for server in chosen_servers(arguments.names or ["all"]))
+    environment = {"QUANTDECK_HOME": str(Settings.read().home_path)}
+    place, entry = _render(arguments.client, names, url=arguments.url, environment=environment)
+    print(f"# goes into {place}", file=sys.stderr)
+    print(orjson.dumps(entry, option=orjson.OPT_INDENT_2).decode())
+
+
+def _render(
+    client: str, names: tuple[str, ...], *, url: str | None, environment: Mapping[str, str]
+) -> tuple[str, Json]:
     """Where the entry goes, and the entry: one local process per server, or all of them at one URL."""
     place, shape = CLIENTS[client]
     if url is not None:

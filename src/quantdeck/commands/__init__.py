@@ -1,0 +1,48 @@
+"""What the commands of the command line share. A file here is a command: `add` its arguments, `run` it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quantdeck.core.server import Server
+    from quantdeck.settings import Settings
+
+__all__ = ["UsageError", "chosen_servers", "logged"]
+
+
+class UsageError(ValueError):
+    """A call that cannot be understood; the sentence says what can."""
+
+
+def chosen_servers(names: Sequence[str], *, over_http: bool = False) -> tuple[Server, ...]:
+    """The servers of these names; `all` leaves out what must be named to be exposed."""
+    from quantdeck import servers
+
+    left_out = servers.ON_REQUEST if over_http else frozenset()
+    wanted: list[str] = []
+    for name in names:
+        if name != "all" and name not in servers.NAMES:
+            raise UsageError(f"unknown server {name!r}; there are {', '.join(servers.NAMES)} and all")
+        wanted += [n for n in servers.NAMES if n not in left_out] if name == "all" else [name]
+    return tuple(servers.load(name) for name in dict.fromkeys(wanted))
+
+
+def logged(settings: Settings, work: Coroutine[Any, Any, int | None], level: str | None = None) -> int:
+    """Run `work` with its log where the settings say: stdout belongs to answers."""
+    import os
+
+    from quantdeck.observability.logs import LineWriter, configure
+
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    writer = LineWriter(2 if settings.log_file is None else os.open(settings.log_file, flags, 0o600))
+    configure(writer, level or settings.log_level)
+    gc.freeze()
+    gc.enable()
+    try:
+        return asyncio.run(work) or 0
+    finally:
+        writer.close()
