@@ -16,6 +16,7 @@ from quantdeck.connections.database import Database
 from quantdeck.servers import load
 from quantdeck.settings import Settings
 from quantdeck.transports.mcp import Watchers, mcp_server
+from tests.support import postgresql
 from tests.support.desk import NOON
 from tests.support.held import Held
 
@@ -50,6 +51,14 @@ class Served:
 @pytest.fixture(params=ERAS)
 def era(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.services)])
+async def database(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Settings that put a server on each engine in turn: `await serve(name, **database)`."""
+    if request.param == "sqlite":
+        return {}
+    return {"database": await postgresql.available().new_database()}
 
 
 @pytest.fixture

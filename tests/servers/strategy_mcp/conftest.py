@@ -4,6 +4,6 @@ import pytest
 
 
 @pytest.fixture
-async def strategy(serve):
-    """strategy-mcp over an empty desk."""
-    return await serve("strategy-mcp")
+async def strategy(serve, database):
+    """strategy-mcp over an empty desk, on each engine."""
+    return await serve("strategy-mcp", **database)
