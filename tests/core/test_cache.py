@@ -71,6 +71,17 @@ async def test_a_hit_reports_its_own_latency():
     assert slow["_metadata"]["latency_ms"] >= 3_600_000 > hit["_metadata"]["latency_ms"]
 
 
+async def test_an_answer_of_a_source_that_has_changed_is_not_given_again():
+    program = Program()
+    revised = tradestream.tool(errors=(INVALID_SYMBOL, NOTHING), cache_s=30, revised=True)(quote)
+    assert [await asked(program, BTC, revised), await asked(program, BTC, revised)] == [1, 1]
+    program.desk.mark += 1
+    assert [await asked(program, BTC, revised), await asked(program, BTC, revised)] == [2, 2]
+    assert [await asked(program, BTC), await asked(program, BTC)] == [3, 3]
+    program.desk.mark += 1
+    assert await asked(program, BTC) == 3
+
+
 async def test_the_spec_sets_the_time_to_live_and_a_setting_overrides_it():
     program = Program()
     program.runtime.cache_ttl_s = {"quote": 5}

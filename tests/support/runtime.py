@@ -63,6 +63,10 @@ class Desk(Source):
         self.finished = 0
         self.failure: BaseException | None = None
         self.gate = Gate()
+        self.mark = 0
+
+    async def revision(self) -> int:
+        return self.mark
 
     async def ask(self) -> int:
         """Which question this was, counted from 1."""

@@ -32,6 +32,7 @@ class Policy:
     idempotent: bool = False
     open_world: bool = False
     forgets: tuple[str, ...] = ()  # tools whose kept answers its effect makes stale
+    revised: bool = False  # a kept answer ends also where its first source has another `revision`
     vary: tuple[str, ...] = ()  # what an answer depends on beside its arguments: `account`, `upstream`, `caller`
     secret: str | None = None  # the name among `Runtime.secrets` of a token that a caller must hold, where it is set
 
@@ -50,6 +51,9 @@ class Source:
 
     async def ping(self) -> None:
         """Return if it answers; raise a SourceError if it does not."""
+
+    async def revision(self) -> Any:
+        """Another one when what it holds has changed. Each call of a `revised` tool asks, so keep it cheap."""
 
     async def close(self) -> None:
         """Let go of what it holds of its own; a database that others use too is none of it."""

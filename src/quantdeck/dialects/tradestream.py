@@ -50,6 +50,7 @@ class Tradestream(Spec):
         deadline_s: float = 20.0,
         effect: bool = False,
         forgets: tuple[str, ...] = (),
+        revised: bool = False,
         idempotent: bool = False,
         secret: str | None = None,
     ) -> Callable[[Handler], Contract]:
@@ -59,6 +60,7 @@ class Tradestream(Spec):
             deadline_s=deadline_s,
             effect=effect,
             forgets=forgets,
+            revised=revised,
             idempotent=idempotent,
             secret=secret,
         )
