@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
@@ -17,7 +18,7 @@ from quantdeck.connections.databases import Databases
 from quantdeck.core.call import Call, Caller, Runtime, chain
 from quantdeck.core.clock import Clock
 from quantdeck.core.contract import Contract, Source
-from quantdeck.core.errors import NotConfigured, SourceError
+from quantdeck.core.errors import DeclarationError, NotConfigured, SourceError
 from quantdeck.core.observe import Observer
 from quantdeck.core.server import Background, Server
 from quantdeck.core.wire import Answer, RpcFailure
@@ -132,6 +133,9 @@ ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
 }
 """Of each port the setting that chooses, and by the scheme of its URL the file that answers."""
 
+OF_THE_HOME = frozenset({"embedded", "demo"})
+"""Schemes of what lives in the home, and so is as synthetic as the home is."""
+
 
 @asynccontextmanager
 async def open_app(settings: Settings, servers: tuple[Server, ...]) -> AsyncIterator[App]:
@@ -139,15 +143,14 @@ async def open_app(settings: Settings, servers: tuple[Server, ...]) -> AsyncIter
     _check(settings)
     databases = Databases(settings)
     metrics = Metrics()
-    opened: dict[type[Source], Any] = {}
-    runtime = _runtime(settings, databases, metrics, opened)
-    try:
-        yield App(servers, runtime, settings, databases, metrics)
-    finally:
-        await runtime.tasks.finish()
-        for source in opened.values():
-            await source.close()
-        await databases.close()
+    async with AsyncExitStack() as closing:
+        closing.push_async_callback(databases.close)
+        runtime = _runtime(settings, databases, metrics, closing)
+        try:
+            yield App(servers, runtime, settings, databases, metrics)
+        finally:
+            if left := await runtime.tasks.finish(settings.http.drain_s):
+                log.error("broken_off", extra={"fields": {"tasks": left, "after_s": settings.http.drain_s}})
 
 
 @asynccontextmanager
@@ -188,7 +191,7 @@ async def _kept_up(task: Background, app: App) -> None:
 
 def _check(settings: Settings) -> None:
     real = ["database"] if settings.database.get_secret_value() else []
-    real += [setting for setting, _ in ADAPTERS.values() if _scheme(_said(settings, setting)) not in _OF_THE_HOME]
+    real += [setting for port, (setting, _) in ADAPTERS.items() if _scheme(settings, port) not in OF_THE_HOME]
     if settings.is_demo and real:
         raise MisconfiguredError(
             f"{settings.home_path} is a demo world and QUANTDECK_{real[0].upper()} names something real; "
@@ -196,17 +199,23 @@ def _check(settings: Settings) -> None:
         )
 
 
-def _runtime(settings: Settings, databases: Databases, metrics: Metrics, opened: dict[type[Source], Any]) -> Runtime:
+def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing: AsyncExitStack) -> Runtime:
+    opened: dict[type[Source], Any] = {}
+
     def source(kind: type[Any]) -> Any:
         if kind not in opened:
-            adapts = _adapter(kind.port, settings, databases) if kind.port else _rows(kind, settings, databases)
-            opened[kind] = adapts
+            made = _adapter(kind.port, settings, databases) if kind.port else _rows(kind, settings, databases)
+            closing.push_async_callback(made.close)
+            opened[kind] = made
         return opened[kind]
+
+    coordination = _adapter("coordination", settings, databases)
+    closing.push_async_callback(coordination.close)
 
     return Runtime(
         clock=_clock(settings.clock),
         observer=Observer(calls.to(metrics.count, logs.emit), calls.span),
-        coordination=_adapter("coordination", settings, databases),
+        coordination=coordination,
         source=source,
         flights=Flights(settings.cache.max_entries, settings.cache.max_mb * 2**20),
         options={"chart_errors": settings.chart_errors},
@@ -224,31 +233,37 @@ def _rows(kind: type[Any], settings: Settings, databases: Databases) -> Any:
 
 
 def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
-    """A port's adapter: the scheme of its setting's URL says which file of the port's folder.
-
-    Where nothing is said it is the home's own: `demo` in a demo world where the port has such an adapter, `embedded`.
-    """
+    """A port's adapter: the scheme of its setting's URL says which file of the port's folder."""
     setting, files = ADAPTERS[port]
-    url = _said(settings, setting)
-    scheme = _scheme(url) or ("demo" if settings.is_demo and "demo" in files else "embedded")
-    if scheme not in files:
-        raise MisconfiguredError(f"QUANTDECK_{setting.upper()} begins with {scheme!r}; it may be {', '.join(files)}")
-    adapter = import_module(f"quantdeck.sources.{port}.{files[scheme]}")
-    return adapter.connect(url, settings, databases)
+    name = f"quantdeck.sources.{port}.{files[_scheme(settings, port)]}"
+    connect = getattr(import_module(name), "connect", None)
+    if connect is None:
+        raise DeclarationError(f"{name} has no `connect(url, settings, databases)`; that is what makes it an adapter")
+    return connect(_said(settings, setting), settings, databases)
 
 
-_OF_THE_HOME = ("", "embedded", "demo")
-"""Schemes of what lives in the home, and so is as synthetic as the home is."""
+def _scheme(settings: Settings, port: str) -> str:
+    """Which adapter. Where nothing is said, the home's own: `demo` in a demo world that has one, else `embedded`."""
+    setting, files = ADAPTERS[port]
+    said = _said(settings, setting)
+    if not said:
+        return "demo" if settings.is_demo and "demo" in files else "embedded"
+    scheme, colon, _ = said.partition(":")
+    if scheme in files and (colon or scheme in OF_THE_HOME):
+        return scheme
+    # What was said may hold a password, so only what is surely none of it is repeated.
+    begins = f"begins with {scheme}:" if colon and _SCHEME.fullmatch(scheme) else "is no URL"
+    may = ", ".join(f"{known}:" for known in files)
+    raise MisconfiguredError(f"QUANTDECK_{setting.upper()} {begins}; it may begin with {may}")
+
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,20}")
 
 
 def _said(settings: Settings, setting: str) -> str:
     """A setting that may be a secret, since a URL can hold a password."""
     value = getattr(settings, setting)
     return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
-
-
-def _scheme(url: str) -> str:
-    return url.partition(":")[0]
 
 
 def _clock(text: str) -> Clock:

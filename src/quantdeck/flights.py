@@ -18,6 +18,9 @@ __all__ = ["Entry", "Flights", "Tasks"]
 
 T = TypeVar("T")
 
+_GOODBYE_S = 1.0
+"""How long work that is broken off may take to clear up."""
+
 
 class Tasks:
     """Work that outlives its caller: begun effects, shared flights. Owned by the running process."""
@@ -52,10 +55,18 @@ class Tasks:
                 task.cancel()
             raise
 
-    async def finish(self) -> None:
-        """Wait for what was begun. Called on the way out, after the last caller has gone."""
-        while self._running:
-            await asyncio.wait(tuple(self._running))
+    async def finish(self, within_s: float) -> int:
+        """Wait for what was begun, then break off what is left; how many that were. Called on the way out."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + within_s
+        while self._running and (left_s := until - loop.time()) > 0:
+            await asyncio.wait(tuple(self._running), timeout=left_s)
+        left = tuple(self._running)
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=_GOODBYE_S)
+        return len(left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ async def program() -> AsyncIterator[Program]:
     made.runtime.deadline_s = {"look": SOON_S, "change": SOON_S}
     yield made
     made.desk.gate.open()
-    await made.runtime.tasks.finish()
+    await made.runtime.tasks.finish(30)
 
 
 def gates(program: Program) -> dict[str, Gate]:
@@ -80,7 +80,7 @@ async def test_an_effect_that_has_begun_finishes_although_its_callers_deadline_p
     assert (code, details) == ("MCP-004", {"timeout_ms": 20, "outcome": "unknown"})
     assert "same idempotency key" in sentence
     program.desk.gate.open()
-    await program.runtime.tasks.finish()
+    await program.runtime.tasks.finish(30)
     assert (program.desk.gate.cancelled, program.desk.finished) == (0, 1)
 
 
@@ -94,7 +94,7 @@ async def test_an_effect_that_has_begun_finishes_although_its_caller_was_cancell
     with pytest.raises(asyncio.CancelledError):
         await call
     program.desk.gate.open()
-    await program.runtime.tasks.finish()
+    await program.runtime.tasks.finish(30)
     assert (program.desk.gate.cancelled, program.desk.finished) == (0, 1)
 
 
@@ -104,7 +104,7 @@ async def test_an_effect_that_has_not_begun_never_does(program, place):
     details = error_of(await program.call(change, idempotency_key="k"))[2]
     assert details["outcome"] == "not_started"
     gate.open()
-    await program.runtime.tasks.finish()
+    await program.runtime.tasks.finish(30)
     assert program.desk.asked == 0
 
 
@@ -117,7 +117,7 @@ async def test_a_cancelled_caller_takes_an_effect_with_him_that_has_not_begun(pr
     with pytest.raises(asyncio.CancelledError):
         await call
     program.coordination.journaling.open()
-    await program.runtime.tasks.finish()
+    await program.runtime.tasks.finish(30)
     assert program.desk.asked == 0
 
 
@@ -125,7 +125,7 @@ async def test_what_finished_behind_a_deadline_is_replayed_to_the_retry(program)
     program.desk.gate.shut()
     await program.call(change, {"by": 3}, idempotency_key="k")
     program.desk.gate.open()
-    await program.runtime.tasks.finish()
+    await program.runtime.tasks.finish(30)
     again = await program.call(change, {"by": 3}, idempotency_key="k")
     assert (body(again), program.desk.asked) == ({"asked": 1, "by": 3}, 1)
 
@@ -135,7 +135,7 @@ async def test_a_failure_behind_a_deadline_disturbs_nobody(program):
     program.desk.failure = Busy("Busy", source="fake")
     await program.call(change)
     program.desk.gate.open()
-    await program.runtime.tasks.finish()
+    await program.runtime.tasks.finish(30)
     program.desk.failure = None
     assert not (await program.call(change)).is_error
 

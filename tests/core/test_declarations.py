@@ -4,8 +4,11 @@ No `from __future__ import annotations` here: these tools are declared inside th
 """
 
 import dataclasses
+import sys
+import typing
 from collections.abc import Callable
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Any, NamedTuple, Optional
 
 import pytest
@@ -43,10 +46,6 @@ class Link:
     following: Optional["Link"]
 
 
-class Model(BaseModel):
-    parent: Optional["Model"] = None
-
-
 class Point(NamedTuple):
     x: float
 
@@ -57,6 +56,10 @@ class Plain:
 
 
 class PlainModel(BaseModel):
+    n: int
+
+
+class OldRow(typing.TypedDict):
     n: int
 
 
@@ -163,7 +166,7 @@ async def test_a_tool_is_asynchronous():
     assert "`async def`" in refusal(blocking)
 
 
-@pytest.mark.parametrize("kind", [Tree, Link, Model, Chained, Holder, list[Tree], dict[str, Link]], ids=str)
+@pytest.mark.parametrize("kind", [Tree, Link, Chained, Holder, list[Tree], dict[str, Link]], ids=str)
 async def test_a_type_that_contains_itself_is_refused_as_result_and_as_parameter(kind):
     async def answering() -> dict[str, kind]:  # type: ignore[valid-type]
         """Answer."""
@@ -213,10 +216,37 @@ class Row(TypedDict):
     n: int
 
 
+UNFIT: list[Any] = [(PlainModel, "frozen dataclass"), (Decimal, "float, or str")]
+if sys.version_info < (3, 12):
+    UNFIT.append((OldRow, "typing_extensions"))
+
+
+@pytest.mark.parametrize("kind, instead", UNFIT)
+def test_a_type_that_cannot_be_kept_is_refused_with_what_to_use(kind, instead):
+    async def answer() -> dict[str, kind]:  # type: ignore[valid-type]
+        """Answer."""
+        return {}
+
+    async def take(given: Annotated[list[kind], Field(description="Given")]) -> dict[str, Any]:  # type: ignore[valid-type]
+        """Take."""
+        return {}
+
+    assert instead in refusal(answer)
+    assert instead in refusal(take)
+
+
+def test_a_revised_tool_has_a_source_to_tell_its_revision():
+    async def answer() -> dict[str, Any]:
+        """Answer."""
+        return {}
+
+    with pytest.raises(DeclarationError, match="no source"):
+        read(answer, dialect=tradestream, policy=Policy(cache_s=1, revised=True))
+
+
 ROOTS = [
     dict[str, int],
     Plain,
-    PlainModel,
     Row,
     Row | dict[str, Any],
     Annotated[dict[str, int], Field(description="N")],

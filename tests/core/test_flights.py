@@ -10,7 +10,7 @@ import pytest
 from quantdeck.core.errors import Unreachable
 from quantdeck.core.wire import canonical
 from quantdeck.dialects.tradestream import tradestream
-from quantdeck.flights import Entry, Flights
+from quantdeck.flights import Entry, Flights, Tasks
 from tests.support.clock import Ticks
 from tests.support.runtime import BOB, Coordinated, Desk, Program, body, error_of, turns
 
@@ -265,3 +265,15 @@ def test_the_bytes_are_counted_down_as_well():
     flights.drop(key(1))
     flights.drop(key(1))
     assert flights._bytes == 0
+
+
+async def test_at_the_end_what_was_begun_is_waited_for_but_not_for_ever():
+    tasks, quick, never = Tasks(), asyncio.Event(), asyncio.Event()
+    done = [tasks.start(wait_for(quick)), tasks.start(wait_for(never))]
+    quick.set()
+    assert await tasks.finish(0.05) == 1
+    assert [task.cancelled() for task in done] == [False, True]
+
+
+async def wait_for(event: asyncio.Event) -> None:
+    await event.wait()

@@ -236,3 +236,22 @@ def test_an_error_knows_its_code_sentence_and_facts():
     error = UNDECLARED("No", fact=1)
     assert isinstance(error, ToolError)
     assert (error.code, error.message, error.details, str(error)) == (UNDECLARED, "No", {"fact": 1}, "No")
+
+
+async def test_a_source_that_is_cancelled_by_another_is_a_failure_like_any():
+    program = Program()
+    program.desk.failure = asyncio.CancelledError()
+    answer = await program.call(ask)
+    assert (answer.code, "did not foresee" in error_of(answer)[1]) == ("DATABASE_ERROR", True)
+    program.desk.failure = None
+    assert not (await program.call(ask)).is_error
+
+
+async def test_a_caller_that_leaves_is_not_answered():
+    program = Program()
+    program.desk.gate.shut()
+    call = program.begin(ask)
+    await program.desk.gate.arrived.wait()
+    call.cancel()
+    await asyncio.wait({call})
+    assert call.cancelled()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 import pytest
@@ -16,7 +17,7 @@ from quantdeck.core.errors import Busy, Denied, ErrorCode, NotConfigured, QueryF
 from quantdeck.dialects.catalog import catalog
 from quantdeck.dialects.tradestream import tradestream
 from quantdeck.sources.coordination.embedded import Embedded
-from tests.support.runtime import ALICE, BOB, Desk, Program, body, error_of, turns
+from tests.support.runtime import ALICE, BOB, Desk, Gate, Program, body, error_of, turns
 
 FULL = ErrorCode("FULL", "No room", 507)
 
@@ -52,7 +53,7 @@ async def program(request, database) -> AsyncIterator[Program]:
     made = Program(desk=Desk(journal=database.journal if own else None), coordination=Embedded(lambda: database))
     yield made
     made.desk.gate.open()
-    await made.runtime.tasks.finish()
+    await made.runtime.tasks.finish(30)
 
 
 async def test_without_a_key_every_call_is_an_effect(program):
@@ -184,13 +185,55 @@ async def test_a_key_is_short_printable_text(program, key):
     assert program.desk.asked == 0
 
 
+class Slow:
+    """A database whose word that a transaction is done takes a while to arrive."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.gate = Gate()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        async with self._database.transaction():
+            yield
+        await self.gate.passed()
+
+
+async def test_a_caller_that_leaves_while_its_claim_is_stored_leaves_the_key_free(database):
+    slow: Any = Slow(database)
+    program = Program(coordination=Embedded(lambda: slow))
+    slow.gate.shut()
+    call = program.begin(save, idempotency_key="k")
+    await slow.gate.arrived.wait()
+    call.cancel()
+    await asyncio.wait({call})
+    await program.runtime.tasks.finish(30)
+    slow.gate.open()
+    assert body(await program.call(save, idempotency_key="k"))["data"]["asked"] == 1
+
+
+async def test_an_answer_that_breaks_its_schema_does_not_make_its_effect_happen_again(program):
+    @catalog.tool("put.badly", deadline_ms=5000, p95_ms=1, per_minute=100, effect=True)
+    async def put_badly(desk: Desk) -> dict[str, int]:
+        """Put."""
+        await desk.ask()
+        return {"asked": "many"}  # type: ignore[dict-item]
+
+    answers = [await program.call(put_badly, idempotency_key="k") for _ in range(2)]
+    assert [answer.code for answer in answers] == ["MCP-009", "MCP-009"]
+    assert program.desk.asked == 1
+
+
 async def test_a_key_on_a_read_replays_too_but_is_never_unknown(program):
     program.desk.gate.shut()
     call = program.begin(peek, idempotency_key="k")
     await program.desk.gate.arrived.wait()
     call.cancel()
     await asyncio.wait({call})
-    await program.runtime.tasks.finish()
+    await program.runtime.tasks.finish(30)
     assert program.desk.gate.cancelled == 1
     program.desk.gate.open()
     first, again = [body(await program.call(peek, idempotency_key="k")) for _ in range(2)]
@@ -258,5 +301,5 @@ async def test_it_does_so_also_when_its_caller_did_not_wait_for_it(program):
     await asyncio.wait({impatient})
     assert program.runtime.flights.holds("recall")
     program.desk.gate.open()
-    await program.runtime.tasks.finish()
+    await program.runtime.tasks.finish(30)
     assert not program.runtime.flights.holds("recall")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -23,6 +25,15 @@ from quantdeck.dialects.tradestream import INVALID_SYMBOL, Clamp, Symbol, trades
 from tests.support.runtime import Program, body, error_of
 
 INVALID_SIDE = ErrorCode("INVALID_SIDE", "No such side", 400)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Arguments may hold dataclasses and times as well."""
+
+    what: str
+    at: datetime
+    count: int = 1
 
 
 class Leg(TypedDict):
@@ -47,12 +58,14 @@ async def place(
     legs: Annotated[list[Leg] | None, Field(description="Legs")] = None,
     ids: Annotated[list[int] | None, Field(description="Numbers")] = None,
     weights: Annotated[dict[str, float] | None, Field(description="Weights")] = None,
+    either: Annotated[int | list[int] | None, Field(description="One or many")] = None,
+    asks: Annotated[list[Ask] | None, Field(description="What is asked")] = None,
     anything: Annotated[Any, Field(description="Any JSON")] = None,
 ) -> dict[str, Any]:
     """Answer what was understood."""
     return {
         "name": name, "count": count, "ratio": ratio, "flag": flag, "side": side, "top": top, "even": even,
-        "legs": legs, "ids": ids, "weights": weights, "anything": anything,
+        "legs": legs, "ids": ids, "weights": weights, "either": either, "asks": asks, "anything": anything,
     }  # fmt: skip
 
 
@@ -86,7 +99,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"count": math.inf}, "count", "must be an integer"),
     ({"ratio": "0.5x"}, "ratio", "must be a number"),
     ({"ratio": True}, "ratio", "must be a number"),
-    ({"ratio": math.nan}, "ratio", "must be a finite number"),
+    ({"ratio": math.nan}, "ratio", "must be a number"),
     ({"ratio": math.inf}, "ratio", ""),
     ({"ratio": 2}, "ratio", "must be at most 1"),
     ({"flag": 1}, "flag", "must be true or false"),
@@ -100,10 +113,14 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"legs": {}}, "legs", "must be a list"),
     ({"legs": [{"symbol": "A"}]}, "legs.0.size", "is required"),
     ({"legs": [{"symbol": "A", "size": 1}, {"symbol": "A", "size": 0}]}, "legs.1.size", "must be greater than 0"),
-    ({"legs": [{"symbol": "A", "size": 1, "more": 1}]}, "legs.0.more", "is not an argument"),
+    ({"legs": [{"symbol": "A", "size": 1, "more": 1}]}, "legs.0.more", "is not known here"),
     ({"ids": [1, "x"]}, "ids.1", "must be an integer"),
-    ({"weights": {"a": math.nan}}, "weights.a", "must be a finite number"),
+    ({"weights": {"a": math.nan}}, "weights.a", "must be a number"),
     ({"weights": []}, "weights", "must be an object"),
+    ({"either": ["x"]}, "either", "must be an integer"),
+    ({"asks": [{"what": "a", "at": "noon"}]}, "asks.0.at", "must be a time with its offset"),
+    ({"asks": [{"what": "a"}]}, "asks.0.at", "is required"),
+    ({"asks": [{"what": "a", "at": "2026-01-01T00:00:00Z", "who": 1}]}, "asks.0.who", "is not known here"),
     ({"bogus": 1}, "bogus", "is not an argument of this tool; it takes name, count, "),
     ({"bogus": None}, "bogus", "is not an argument of this tool"),
     ({"name_": "x"}, "name_", "is not an argument of this tool"),
@@ -147,6 +164,16 @@ async def _with_symbol(
 ) -> dict[str, Any]:
     """Echo."""
     return {"symbol": symbol}
+
+
+@pytest.mark.parametrize("spec", TOOLS)
+async def test_a_dataclass_and_a_time_are_read_from_what_json_has_for_them(spec):
+    asks = [{"what": "a", "at": "2026-01-01T00:00:00Z", "count": 2}, {"what": "b", "at": "2026-01-01T01:00:00+01:00"}]
+    answer = body(await Program().call(TOOLS[spec], {"name": "a", "asks": asks}))
+    assert answer.get("data", answer)["asks"] == [
+        {"what": "a", "at": "2026-01-01T00:00:00Z", "count": 2},
+        {"what": "b", "at": "2026-01-01T01:00:00+01:00", "count": 1},
+    ]
 
 
 @pytest.mark.parametrize("name", [n for n, p in PLAIN.by_wire.items() if not p.required])

@@ -12,7 +12,7 @@ from quantdeck.core.errors import Denied, Unreachable
 from quantdeck.dialects.catalog import CODES, catalog
 from tests.support.clock import INSTANT
 from tests.support.contracts import contract_of
-from tests.support.runtime import Desk, Program, body, error_of
+from tests.support.runtime import ALICE, BOB, Desk, Program, body, error_of
 
 SPEC = contract_of("catalog")
 STATUSES = {
@@ -113,6 +113,17 @@ async def test_the_derived_key_is_over_all_normalised_arguments():
     assert plain == await key_of(program, {"number": 1.0}) == await key_of(program, {"label": "", "number": 1})
     assert plain != await key_of(program, {"number": 2})
     assert plain != await key_of(program, {"label": "x"})
+
+
+async def test_the_derived_key_tells_apart_whatever_the_kept_answers_do():
+    @catalog.tool("own", deadline_ms=5000, p95_ms=1, per_minute=0, cache_s=60, vary=("account",))
+    async def own(desk: Desk) -> dict[str, Any]:
+        """Look."""
+        return {"asked": await desk.ask()}
+
+    program = Program()
+    keys = [(await program.call(own, caller=caller)).meta["idempotency_key"] for caller in (ALICE, BOB, ALICE)]
+    assert keys[0] == keys[2] != keys[1]
 
 
 async def test_what_is_not_cached_has_no_derived_key(program):

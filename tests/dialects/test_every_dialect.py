@@ -64,7 +64,7 @@ SPECS = [
             "QueryFailed": ("DATABASE_ERROR", 500),
             "Busy": ("DATABASE_ERROR", 500),
             "NotConfigured": ("DATABASE_ERROR", 500),
-            "Denied": ("UNAUTHORIZED", 401),
+            "Denied": ("DATABASE_ERROR", 500),
             "NotInPast": ("NOT_FOUND", 404),
         },
     ),

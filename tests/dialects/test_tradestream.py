@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from quantdeck.core.errors import Busy, Denied, Unreachable
-from quantdeck.dialects.tradestream import INVALID_SYMBOL, Clamp, Offset, Page, Symbol, tradestream
+from quantdeck.dialects.tradestream import INVALID_SYMBOL, UNAUTHORIZED, Clamp, Offset, Page, Symbol, tradestream
 from tests.support.contracts import contract_of
 from tests.support.runtime import Desk, Program, body
 
@@ -82,7 +82,7 @@ def test_a_bad_symbol_has_the_words_of_the_table():
     [
         (Unreachable("Down.", source="grpc"), "GRPC_ERROR"),
         (Busy("Busy.", source="grpc"), "GRPC_ERROR"),
-        (Denied("No.", source="grpc"), "UNAUTHORIZED"),
+        (Denied("No.", source="grpc"), "DATABASE_ERROR"),
         (Unreachable("Down.", source="influxdb"), "DATABASE_ERROR"),
     ],
 )
@@ -90,6 +90,18 @@ async def test_a_failing_grpc_service_has_a_code_of_its_own(failure, code):
     program = Program()
     program.desk.failure = failure
     assert (await program.call(names, {"symbol": "ETH/USD"})).code == code
+
+
+async def test_a_database_that_lets_us_not_in_is_the_callers_affair_only_where_the_tool_says_so():
+    @tradestream.tool(errors=(UNAUTHORIZED,))
+    async def holdings(desk: Desk) -> dict[str, Any]:
+        """Holdings."""
+        return {"asked": await desk.ask()}
+
+    program = Program()
+    program.desk.failure = Denied("No.", source="postgresql")
+    assert (await program.call(holdings)).code == "UNAUTHORIZED"
+    assert (await program.call(names, {"symbol": "ETH/USD"})).code == "DATABASE_ERROR"
 
 
 async def test_an_effect_that_was_too_late_says_that_its_outcome_is_unknown():
@@ -104,7 +116,7 @@ async def test_an_effect_that_was_too_late_says_that_its_outcome_is_unknown():
     error = body(await program.call(save))["error"]
     assert (error["code"], error["details"]["outcome"]) == ("TIMEOUT", "unknown")
     program.desk.gate.open()
-    await program.runtime.tasks.finish()
+    await program.runtime.tasks.finish(30)
 
 
 async def test_a_bad_symbol_is_answered_as_it_was_written_and_as_it_was_read():

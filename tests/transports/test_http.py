@@ -407,7 +407,7 @@ async def test_an_effect_that_has_begun_is_finished_though_its_caller_has_left(s
             await turns()
     assert not server.world.gave_up.is_set()
     server.world.gate.set()
-    await server.app.runtime.tasks.finish()
+    await server.app.runtime.tasks.finish(30)
     assert server.world.notes == ["kept"]
 
 

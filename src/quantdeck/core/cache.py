@@ -26,8 +26,9 @@ def cache(contract: Contract) -> Wrapper | None:
         ttl_s = call.runtime.cache_ttl_s.get(contract.name, policy.cache_s)
         if not ttl_s:
             return await proceed(call)
-        revision = await call.runtime.source(contract.sources[0]).revision() if policy.revised else None
-        key, flights = _key(call, revision), call.runtime.flights
+        revisions = [await call.runtime.source(kind).revision() for kind in contract.sources if policy.revised]
+        key = call.cache_key = _key(call, revisions)
+        flights = call.runtime.flights
         entry = None if call.refresh else flights.fresh(key)
         call.cached = entry is not None
         if entry is None:
@@ -54,11 +55,11 @@ async def _ask(proceed: Proceed, call: Call, key: bytes, ttl_s: float) -> Entry:
     return Entry(data, call.source, asked_at, clock() + ttl_s)
 
 
-def _key(call: Call, revision: Any) -> bytes:
+def _key(call: Call, revisions: list[Any]) -> bytes:
     """Tool, arguments, whatever else the answer depends on, and the world's time where it stands."""
     varies = {name: _VARIES[name](call) for name in call.contract.policy.vary}
     fixed = call.now if call.runtime.clock.fixed else None
-    return canonical([call.contract.name, call.values, varies, revision, fixed])
+    return canonical([call.contract.name, call.values, varies, revisions, fixed])
 
 
 _VARIES: dict[str, Callable[[Call], str | None]] = {

@@ -84,6 +84,7 @@ class Coordination(Protocol):
     async def take(self, client: str, tool: str, per_minute: int) -> Grant: ...
     async def get(self, key: str) -> tuple[bytes, float] | None: ...  # what was put, and the seconds it has left
     async def put(self, key: str, value: bytes, ttl_s: float) -> None: ...
+    async def close(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -136,6 +137,7 @@ class Call:
     source: str = ""
     grant: Grant | None = None
     replayed: bool = False
+    cache_key: bytes | None = None  # of the question, where its answer may be kept
     begun: bool = False  # an effect is under way, so its outcome can be unknown
     notes: dict[str, Any] = field(default_factory=dict)  # what tools, sources and stages add to the call's event
 
@@ -163,13 +165,15 @@ def contain_errors(contract: Contract) -> Wrapper:
             call.notes["failed_source"] = error.source
             fields = {"tool": contract.name, "request_id": call.request_id, "source": error.source, "why": error}
             log.warning("source_failed", extra={"fields": fields})
-            return dialect.failure(call, dialect.translate(error))
+            return dialect.failure(call, dialect.translate(contract, error))
 
     async def contained(proceed: Proceed, call: Call) -> Answer | RpcFailure:
         try:
             answer = await told(proceed, call)
             answer.encoded  # noqa: B018 - what cannot be encoded must fail in here
-        except Exception:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and asyncio.current_task().cancelling():  # type: ignore[union-attr]
+                raise  # our own; another's, such as a driver's, is a failure like any
             log.exception("unexpected", extra={"fields": {"tool": contract.name, "request_id": call.request_id}})
             unforeseen = "The server failed in a way it did not foresee; its log has the reason under this request id"
             return dialect.failure(call, dialect.internal(unforeseen, request_id=call.request_id))
@@ -227,8 +231,7 @@ def validate(contract: Contract) -> Wrapper:
     async def validated(proceed: Proceed, call: Call) -> Any:
         given = {name: value for name, value in call.arguments.items() if value is not None or name not in optional}
         try:
-            encode(given)
-            values = contract.model.__pydantic_validator__.validate_python(given)
+            values = contract.model.__pydantic_validator__.validate_json(encode(given))
         except ValidationError as error:
             raise contract.dialect.refuse(contract, error) from None
         except TypeError:  # orjson's

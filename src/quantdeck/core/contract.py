@@ -32,7 +32,7 @@ class Policy:
     idempotent: bool = False
     open_world: bool = False
     forgets: tuple[str, ...] = ()  # tools whose kept answers its effect makes stale
-    revised: bool = False  # a kept answer ends also where its first source has another `revision`
+    revised: bool = False  # a kept answer ends also where a source of it has another `revision`
     vary: tuple[str, ...] = ()  # what an answer depends on beside its arguments: `account`, `upstream`, `caller`
     secret: str | None = None  # the name among `Runtime.secrets` of a token that a caller must hold, where it is set
 

@@ -50,11 +50,11 @@ class Dialect:
         """What is wrong with the arguments."""
         raise NotImplementedError
 
-    def translate(self, error: SourceError) -> ToolError:
+    def translate(self, contract: Contract, error: SourceError) -> ToolError:
         """Which of this spec's codes a source's failure is. Our sentence goes with it."""
-        return ToolError(self.code_of(error), error.message, dict(error.details))
+        return ToolError(self.code_of(contract, error), error.message, dict(error.details))
 
-    def code_of(self, error: SourceError) -> ErrorCode:
+    def code_of(self, contract: Contract, error: SourceError) -> ErrorCode:
         """The code alone, for a dialect that files some failures elsewhere."""
         return self.unauthorized if isinstance(error, Denied) else self.unavailable
 

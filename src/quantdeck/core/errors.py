@@ -64,22 +64,12 @@ class SourceError(Exception):
         self.message, self.source, self.details = message, source, details
 
 
+# fmt: off
 class Unreachable(SourceError): ...
-
-
 class QueryFailed(SourceError): ...
-
-
 class Denied(SourceError): ...
-
-
 class Busy(SourceError): ...
-
-
 class NotConfigured(SourceError): ...
-
-
 class NotInPast(SourceError): ...
-
-
 class DeclarationError(TypeError): ...
+# fmt: on

@@ -22,8 +22,7 @@ class Grant:
 
     @property
     def wait_s(self) -> int:
-        """In whole seconds, and never none."""
-        return max(1, math.ceil(self.reset_s))
+        return max(1, math.ceil(self.reset_s))  # 0 would invite a client to try at once
 
 
 def limit_rate(contract: Contract) -> Wrapper | None:

@@ -15,7 +15,7 @@ from typing import Any
 from quantdeck.core.clock import iso
 from quantdeck.core.contract import Contract, Handler, Policy
 from quantdeck.core.errors import ErrorCode, SourceError, ToolError
-from quantdeck.core.wire import Answer, canonical, digest, encode
+from quantdeck.core.wire import Answer, digest, encode
 from quantdeck.dialects import schemas
 from quantdeck.dialects.declaring import read
 from quantdeck.dialects.spec import Spec
@@ -87,11 +87,14 @@ class Catalog(Spec):
 
         def declared(handler: Handler) -> Contract:
             contract = read(handler, dialect=self, policy=policy, errors=errors, name=name)
-            return replace(contract, handler=_checked(contract))
+            # What an effect answers is checked when it is remembered: a refusal before would free its key.
+            return contract if effect else replace(contract, handler=_checked(contract))
 
         return declared
 
     def success(self, call: Any, data: Any) -> Answer:
+        if call.contract.policy.effect:
+            _check(call.contract, data)
         if call.transport != "rest":
             return Answer(data, meta=self.meta(call), headers=_limits(call))
         facts = self._facts(call)
@@ -119,8 +122,8 @@ class Catalog(Spec):
         }
         return Answer(body, is_error=True, status=code.status, code=code.code, headers=_limits(call))
 
-    def translate(self, error: SourceError) -> ToolError:
-        told = super().translate(error)
+    def translate(self, contract: Contract, error: SourceError) -> ToolError:
+        told = super().translate(contract, error)
         if told.code is BACKEND_UNAVAILABLE:  # clients look for these two words
             return told.code(f"Backend unavailable: {told.message}", **told.details)
         return told
@@ -135,24 +138,33 @@ class Catalog(Spec):
             "duration_ms": round(call.elapsed_ms, 3),
             "cached": call.cached,
         }
-        if call.contract.policy.cache_s is not None:
-            derived = canonical([call.contract.name, call.values])
-            facts["idempotency_key"] = digest(derived)[:16]
+        if call.cache_key is not None:
+            facts["idempotency_key"] = digest(call.cache_key)[:16]
         return facts
 
 
 def _checked(contract: Contract) -> Handler:
     """The tool, whose answers are held against its published schema as it runs, because this spec says so."""
-    violation = cache(lambda: schemas.violation(schemas.output_schema(contract.returns)))
 
     async def checked(**given: Any) -> Any:
         data = await contract.handler(**given)
-        if (problem := violation()(encode(data))) is not None:
-            log.error("output_violation", extra={"fields": {"tool": contract.name, "problem": problem}})
-            raise OUTPUT_VIOLATION("The answer does not match its schema")
+        _check(contract, data)
         return data
 
     return checked
+
+
+def _check(contract: Contract, data: Any) -> None:
+    if (problem := _violation(contract.name, contract.returns)(encode(data))) is not None:
+        log.error("output_violation", extra={"fields": {"tool": contract.name, "problem": problem}})
+        raise OUTPUT_VIOLATION("The answer does not match its schema")
+
+
+@cache
+def _violation(tool: str, returns: Any) -> Callable[[bytes], str | None]:
+    """By the tool's name too: equal types of two tools may have other descriptions."""
+    del tool
+    return schemas.violation(schemas.output_schema(returns))
 
 
 def _limits(call: Any) -> dict[str, str]:

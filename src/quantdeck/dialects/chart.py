@@ -64,7 +64,7 @@ class Chart(Spec):
             return Answer(body, is_error=True, status=code.status, code=code.code)
         return RpcFailure(int(code.code), message, error.details, code.status, code.code)
 
-    def code_of(self, error: SourceError) -> ErrorCode:
+    def code_of(self, contract: Contract, error: SourceError) -> ErrorCode:
         """Also where a feed does not let us in: that is no fault of the request."""
         return self.unavailable
 

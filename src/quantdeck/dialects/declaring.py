@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import sys
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from types import CodeType, NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
-from quantdeck.core.contract import Contract, Handler, Parameter, Policy
+from quantdeck.core.contract import Contract, Handler, Parameter, Policy, Source
 from quantdeck.core.dialect import Dialect
 from quantdeck.core.errors import DeclarationError, ErrorCode, Rejects
 
@@ -53,6 +55,8 @@ def read(
     except (NameError, AttributeError, TypeError) as error:
         unread = f"{where}: an annotation cannot be read ({error}); import it outside TYPE_CHECKING"
         raise DeclarationError(unread) from error
+    if policy.revised and not any(issubclass(kind, Source) for kind in injected.values()):
+        raise DeclarationError(f"{where} is revised, and has no source whose revision could tell; ask for one")
     _check_parameters(parameters, {*errors, *dialect.common}, where)
     _check_codes(handler, {*errors, *dialect.common}, where)
     if is_tool and not _is_object(returns):
@@ -103,12 +107,15 @@ def _numbers(annotation: Any, dialect: Dialect) -> Any:
     base, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     if get_origin(base) is list:
         base = list[_numbers(get_args(base)[0], dialect)]  # type: ignore[misc]
+    elif get_origin(base) is dict:
+        base = dict[get_args(base)[0], _numbers(get_args(base)[1], dialect)]  # type: ignore[misc]
     elif any(get_origin(member) is list for member in get_args(base)):
         base = Union[tuple(_numbers(member, dialect) for member in get_args(base))]  # noqa: UP007 - made of a tuple
     members = set(get_args(base)) - {NoneType} or {base}
     if not members <= {int, float}:
         return Annotated[base, *marks] if marks else base
     kind = int if members == {int} else float
+    saturates = any(getattr(mark, "saturates", False) for mark in marks)
 
     def number(value: Any) -> Any:
         if isinstance(value, float) and kind is int and value.is_integer():
@@ -116,6 +123,8 @@ def _numbers(annotation: Any, dialect: Dialect) -> Any:
         elif dialect.numerals and isinstance(value, str):
             value = _numeral(value, kind)
         if kind is int and isinstance(value, int) and abs(value) >= 2**63:
+            if saturates:
+                return 2**63 - 1 if value > 0 else -(2**63)
             raise ValueError("is beyond 64 bits")
         return value
 
@@ -158,11 +167,13 @@ def _is_object(annotation: Any) -> bool:
         return _is_object(get_args(annotation)[0])
     if kind in (Union, UnionType):
         return all(map(_is_object, get_args(annotation)))
-    return isinstance(kind, type) and (issubclass(kind, (Mapping, BaseModel)) or dataclasses.is_dataclass(kind))
+    return isinstance(kind, type) and (issubclass(kind, Mapping) or dataclasses.is_dataclass(kind))
 
 
 def _check_finite(annotation: Any, inside: tuple[Any, ...], where: str) -> None:
-    """Refuse a type that contains itself: its schema would need references."""
+    """Refuse a type that contains itself: its schema would need references. And one that cannot be kept."""
+    if isinstance(annotation, type) and (said := _unfit(annotation)):
+        raise DeclarationError(f"{where}: {annotation.__name__} is {said}")
     if annotation in inside:
         name = getattr(annotation, "__name__", annotation)
         raise DeclarationError(f"{where}: {name} contains itself; flatten it, a published schema holds no references")
@@ -170,7 +181,17 @@ def _check_finite(annotation: Any, inside: tuple[Any, ...], where: str) -> None:
         _check_finite(held, (*inside, annotation), where)
 
 
-_WITH_FIELDS = ("__dataclass_fields__", "__required_keys__", "model_fields", "_fields")
+def _unfit(kind: type) -> str | None:
+    if issubclass(kind, BaseModel):
+        return "a pydantic model, which kept answers and keys cannot hold; make it a frozen dataclass"
+    if issubclass(kind, Decimal):
+        return "no type of JSON; use float, or str where every digit counts"
+    if sys.version_info < (3, 12) and hasattr(kind, "__required_keys__") and type(kind).__module__ == "typing":
+        return "a typing.TypedDict, which pydantic cannot read on this Python; import it from typing_extensions"
+    return None
+
+
+_WITH_FIELDS = ("__dataclass_fields__", "__required_keys__", "_fields")
 
 
 def _held_types(annotation: Any) -> Iterator[Any]:

@@ -17,9 +17,11 @@ MAX_TOLD = 20
 MAX_SAID = 5
 """Problems in its sentence."""
 
+_TIME = "must be a time with its offset, such as 2026-01-15T09:30:00Z"
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+
 _SAID = {
     "missing": ("required", "is required"),
-    "extra_forbidden": ("additionalProperties", "is not an argument of this tool; it takes {takes}"),
     "int_type": ("type", "must be an integer"),
     "int_from_float": ("type", "must be an integer"),
     "float_type": ("type", "must be a number"),
@@ -28,6 +30,11 @@ _SAID = {
     "bool_type": ("type", "must be true or false"),
     "list_type": ("type", "must be a list"),
     "dict_type": ("type", "must be an object"),
+    "dataclass_type": ("type", "must be an object"),
+    "datetime_type": ("type", _TIME),
+    "datetime_parsing": ("format", _TIME),
+    "datetime_from_date_parsing": ("format", _TIME),
+    "timezone_aware": ("format", _TIME),
     "literal_error": ("enum", "must be one of {expected}"),
     "greater_than_equal": ("minimum", "must be at least {ge}"),
     "greater_than": ("exclusiveMinimum", "must be greater than {gt}"),
@@ -56,10 +63,15 @@ def refusal(contract: Contract, error: ValidationError) -> ToolError:
 
 
 def _told(contract: Contract, problem: Any) -> dict[str, str]:
-    if problem["type"] in _SAID:
+    if problem["type"] in _UNKNOWN:
+        takes = ", ".join(contract.by_wire) or "none"
+        here = f"an argument of this tool; it takes {takes}" if len(problem["loc"]) == 1 else "known here; leave it out"
+        rule, words = "additionalProperties", f"is not {here}"
+    elif problem["type"] in _SAID:
         rule, words = _SAID[problem["type"]]
-        words = words.format(**problem.get("ctx", {}), takes=", ".join(contract.by_wire) or "none")
+        words = words.format(**problem.get("ctx", {}))
     else:
         rule, words = "value", problem["msg"][:1].lower() + problem["msg"][1:]
-    path = ".".join(str(step)[:80] for step in problem["loc"])
+    # A branch of a union is a step too, by the validator's name for it, such as `function-before[…]`.
+    path = ".".join(str(step)[:80] for step in problem["loc"] if "[" not in str(step))
     return {"argument": path or "arguments", "rule": rule, "problem": words}

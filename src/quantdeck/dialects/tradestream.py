@@ -10,13 +10,23 @@ from pydantic import AfterValidator, Field
 from pydantic_core import core_schema
 
 from quantdeck.core.contract import Contract, Handler, Policy
-from quantdeck.core.errors import ErrorCode, NotInPast, RejectedValue, Rejects, SourceError, ToolError
+from quantdeck.core.errors import Denied, ErrorCode, NotInPast, RejectedValue, Rejects, SourceError, ToolError
 from quantdeck.core.wire import Answer
 from quantdeck.dialects.declaring import read
 from quantdeck.dialects.spec import Spec
 from quantdeck.domain import symbols
 
-__all__ = ["DATABASE_ERROR", "INVALID_PARAMETER", "INVALID_SYMBOL", "Clamp", "Offset", "Page", "Symbol", "tradestream"]
+__all__ = [
+    "DATABASE_ERROR",
+    "INVALID_PARAMETER",
+    "INVALID_SYMBOL",
+    "UNAUTHORIZED",
+    "Clamp",
+    "Offset",
+    "Page",
+    "Symbol",
+    "tradestream",
+]
 
 DATABASE_ERROR = ErrorCode("DATABASE_ERROR", "Database connection or query failed", 500, retry=True)
 GRPC_ERROR = ErrorCode("GRPC_ERROR", "gRPC service connection failed", 502, retry=True)
@@ -103,10 +113,12 @@ class Tradestream(Spec):
             code=error.code.code,
         )
 
-    def code_of(self, error: SourceError) -> ErrorCode:
+    def code_of(self, contract: Contract, error: SourceError) -> ErrorCode:
         if isinstance(error, NotInPast):
             return NOT_FOUND
-        code = super().code_of(error)
+        if isinstance(error, Denied) and UNAUTHORIZED not in contract.errors:
+            return DATABASE_ERROR  # our own login is no affair of the caller's, but where the tool says so
+        code = super().code_of(contract, error)
         return GRPC_ERROR if code is DATABASE_ERROR and error.source == "grpc" else code
 
 
@@ -127,6 +139,7 @@ class Clamp:
 
     low: int
     high: int
+    saturates = True  # so it takes numbers beyond 64 bits too
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
         return core_schema.no_info_after_validator_function(

@@ -14,7 +14,7 @@ __all__ = ["Event", "event_of", "span", "to"]
 
 Event = dict[str, Any]
 
-_KINDS = {401: "auth", 403: "auth", 404: "not_found", 408: "timeout", 504: "timeout"}
+_KINDS = {401: "auth", 403: "auth", 404: "not_found", 408: "timeout", 499: "timeout", 504: "timeout"}
 
 
 def to(*listeners: Callable[[Event], None]) -> Callable[[Call, Answer | RpcFailure], None]:

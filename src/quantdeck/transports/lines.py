@@ -21,7 +21,7 @@ from pydantic import ValidationError
 if TYPE_CHECKING:
     from mcp_types import RequestId
 
-__all__ = ["BadLine", "LineCutter", "read_line", "usable_id", "write_error", "write_line"]
+__all__ = ["BadLine", "LineCutter", "is_json", "read_line", "usable_id", "write_error", "write_line"]
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +97,15 @@ def read_line(line: bytes) -> JSONRPCMessage | None:
     except ValidationError:
         request_id = usable_id(raw.get("id"))
         raise BadLine(INVALID_REQUEST, "Invalid request: not a JSON-RPC 2.0 message", request_id) from None
+
+
+def is_json(text: bytes) -> bool:
+    """Whether it is strictly JSON: no NaN, no text that is no Unicode."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _model_for(raw: dict[str, Any]) -> type[JSONRPCMessage]:

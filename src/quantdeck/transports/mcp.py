@@ -25,7 +25,7 @@ from quantdeck import __version__, listing
 from quantdeck.app import App
 from quantdeck.core.call import Caller, Progress
 from quantdeck.core.contract import Contract
-from quantdeck.core.server import Complete, Server
+from quantdeck.core.server import Complete, Resource, ResourceTemplate, Server
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.transports.merging import merged
 from quantdeck.transports.sdk_seams import accepts_calls, connection_of, is_modern, no_tracing
@@ -39,6 +39,10 @@ CALLER_KEY = "quantdeck.caller"
 LIST_TTL_MS = 60_000
 _OBJECT = (dict, NoneType)
 _RESOURCE_NOT_FOUND = {False: -32002, True: t.INVALID_PARAMS}
+MAX_WATCHED = 1000
+"""Resources that one connection may watch."""
+_NUMBERS = {400: t.INVALID_PARAMS, 422: t.INVALID_PARAMS}
+_WATCHED = "quantdeck.watched"
 _METHODS_LISTED: tuple[CacheableMethod, ...] = (
     "tools/list",
     "resources/list",
@@ -57,13 +61,24 @@ class Watchers:
         # weakly: a connection that is gone must not be kept, and swallows what it is sent
         self._legacy: dict[str, weakref.WeakSet[Any]] = {}
 
-    async def subscribe(self, ctx: Any, params: t.SubscribeRequestParams) -> t.EmptyResult:
-        self._legacy.setdefault(str(params.uri), weakref.WeakSet()).add(connection_of(ctx))
-        return t.EmptyResult()
+    def watch(self, ctx: Any, uri: str) -> None:
+        """Tell a legacy connection of this resource's changes."""
+        connection = connection_of(ctx)
+        watched = connection.state.setdefault(_WATCHED, set())
+        if len(watched) >= MAX_WATCHED and uri not in watched:
+            raise MCPError(t.INVALID_PARAMS, f"Too many subscriptions: a connection may have {MAX_WATCHED}")
+        watched.add(uri)
+        self._legacy.setdefault(uri, weakref.WeakSet()).add(connection)
 
-    async def unsubscribe(self, ctx: Any, params: t.UnsubscribeRequestParams) -> t.EmptyResult:
-        self._legacy.get(str(params.uri), weakref.WeakSet()).discard(connection_of(ctx))
-        return t.EmptyResult()
+    def unwatch(self, ctx: Any, uri: str) -> None:
+        """Tell it no more."""
+        connection = connection_of(ctx)
+        connection.state.get(_WATCHED, set()).discard(uri)
+        watchers = self._legacy.get(uri)
+        if watchers is not None:
+            watchers.discard(connection)
+            if not watchers:
+                del self._legacy[uri]
 
     async def listen(self, ctx: Any, params: t.SubscriptionsListenRequestParams) -> t.SubscriptionsListenResult:
         """Serve one modern stream; none begins once the others have been ended."""
@@ -111,19 +126,20 @@ class Endpoint:
         self.sessions = Sessions()
         self.tools = [(contract, _listed(contract, dotted=dotted)) for contract in server.tools]
         self.by_name = {name: c for c in server.tools for name in (c.name, c.listed)}
+        self._watchers = watchers
         self.templates = [(_pattern(offer.uri_template), offer) for offer in server.templates]
-        self.sdk = self._sdk(watchers)
+        self.sdk = self._sdk()
 
-    def _sdk(self, watchers: Watchers) -> SdkServer[Any]:
+    def _sdk(self) -> SdkServer[Any]:
         offers: dict[str, Any] = {}
         if self.server.resources or self.server.templates:
             offers |= {
                 "on_list_resources": self.list_resources,
                 "on_list_resource_templates": self.list_templates,
                 "on_read_resource": self.read_resource,
-                "on_subscribe_resource": watchers.subscribe,
-                "on_unsubscribe_resource": watchers.unsubscribe,
-                "on_subscriptions_listen": watchers.listen,
+                "on_subscribe_resource": self.subscribe,
+                "on_unsubscribe_resource": self.unsubscribe,
+                "on_subscriptions_listen": self._watchers.listen,
             }
         if self.server.prompts:
             offers |= {"on_list_prompts": self.list_prompts, "on_get_prompt": self.get_prompt}
@@ -245,20 +261,39 @@ class Endpoint:
 
     async def read_resource(self, ctx: Any, params: t.ReadResourceRequestParams) -> t.ReadResourceResult:
         uri = str(params.uri)
+        offer, arguments = self._resource(ctx, uri)
+        data = self._data(ctx, await self._run(ctx, offer.read, arguments))
+        text = data if isinstance(data, str) else orjson.dumps(data).decode()
+        binary = isinstance(offer, Resource) and offer.binary
+        return t.ReadResourceResult(contents=[_contents(uri, text, offer.mime_type, binary=binary)])
+
+    async def subscribe(self, ctx: Any, params: t.SubscribeRequestParams) -> t.EmptyResult:
+        self._resource(ctx, str(params.uri))
+        self._watchers.watch(ctx, str(params.uri))
+        return t.EmptyResult()
+
+    async def unsubscribe(self, ctx: Any, params: t.UnsubscribeRequestParams) -> t.EmptyResult:
+        self._watchers.unwatch(ctx, str(params.uri))
+        return t.EmptyResult()
+
+    def _resource(self, ctx: Any, uri: str) -> tuple[Resource | ResourceTemplate, Mapping[str, Any]]:
+        """What offers the resource at a URI, and the arguments that its template finds there."""
         for offer in self.server.resources:
-            if offer.uri == uri:
-                text = await self._text(ctx, offer.read, {})
-                return t.ReadResourceResult(contents=[_contents(uri, text, offer.mime_type, binary=offer.binary)])
+            if offer.uri == uri and self._shows(ctx, offer.read):
+                return offer, {}
         for pattern, template in self.templates:
-            if (arguments := pattern.match(uri)) is not None:
-                text = await self._text(ctx, template.read, arguments)
-                return t.ReadResourceResult(contents=[_contents(uri, text, template.mime_type, binary=False)])
+            if (arguments := pattern.match(uri)) is not None and self._shows(ctx, template.read):
+                return template, arguments
         raise MCPError(_RESOURCE_NOT_FOUND[is_modern(ctx)], f"Resource not found: {uri[:200]}", {"uri": uri})
 
-    async def _text(self, ctx: Any, contract: Contract, arguments: Mapping[str, Any]) -> str:
-        outcome = await self._run(ctx, contract, arguments)
-        data = _data(outcome)
-        return data if isinstance(data, str) else orjson.dumps(data).decode()
+    def _data(self, ctx: Any, outcome: Answer | RpcFailure) -> Any:
+        """What was answered; a failure becomes the protocol's own error, which for these has no other shape."""
+        if isinstance(outcome, RpcFailure):
+            raise MCPError(outcome.number, outcome.message, outcome.data)
+        if outcome.is_error:
+            number = _RESOURCE_NOT_FOUND[is_modern(ctx)] if outcome.status == 404 else _NUMBERS.get(outcome.status)
+            raise MCPError(number or t.INTERNAL_ERROR, outcome.text or outcome.encoded.decode())
+        return orjson.loads(outcome.encoded)
 
     # prompts and completion
 
@@ -274,7 +309,7 @@ class Endpoint:
         outcome = await self._run(ctx, found[0], params.arguments or {})
         if isinstance(outcome, Answer) and outcome.raw is not None:
             return t.InputRequiredResult.model_validate(outcome.raw)
-        data = _data(outcome)
+        data = self._data(ctx, outcome)
         messages = [{"role": "user", "content": {"type": "text", "text": data}}] if isinstance(data, str) else data
         return t.GetPromptResult.model_validate({"description": found[0].description, "messages": messages})
 
@@ -345,14 +380,6 @@ def _contents(uri: str, text: str, mime_type: str, *, binary: bool) -> Any:
     if binary:
         return t.BlobResourceContents(uri=uri, mime_type=mime_type, blob=text)
     return t.TextResourceContents(uri=uri, mime_type=mime_type, text=text)
-
-
-def _data(outcome: Answer | RpcFailure) -> Any:
-    if isinstance(outcome, RpcFailure):
-        raise MCPError(outcome.number, outcome.message, outcome.data)
-    if outcome.is_error:
-        raise MCPError(t.INTERNAL_ERROR, outcome.text or outcome.encoded.decode())
-    return orjson.loads(outcome.encoded)
 
 
 def _prompt(contract: Contract) -> t.Prompt:

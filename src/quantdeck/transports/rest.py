@@ -116,7 +116,8 @@ def _read(scope: Scope, body: bytes) -> _Asked:
     name = _member(message, "name", str, required=True)
     metadata = _member(message, "metadata", dict) or {}
     corr_id = _member(metadata, "corr_id", str) or header(scope, b"x-correlation-id")
-    key = _member(metadata, "idempotency_key", str) or header(scope, b"idempotency-key")
+    key = _member(metadata, "idempotency_key", str)
+    key = header(scope, b"idempotency-key") if key is None else key
     if key is not None and not 0 < len(key) <= _MAX_KEY_CHARS:
         raise BadRequest(f"Invalid arguments: an idempotency key has 1 to {_MAX_KEY_CHARS} characters")
     return _Asked(name, _member(message, "arguments", dict) or {}, correlation_id(corr_id), key)

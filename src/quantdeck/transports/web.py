@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import orjson
 from mcp.server.connection import Connection
-from mcp_types import DEFAULT_NEGOTIATED_VERSION
+from mcp_types import DEFAULT_NEGOTIATED_VERSION, PARSE_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
@@ -30,6 +30,7 @@ from quantdeck.transports.asgi import Refused, header, read_body, refuse, replay
 from quantdeck.transports.auth import Identity, Tokens
 from quantdeck.transports.health import HealthCheck
 from quantdeck.transports.hosts import Hosts
+from quantdeck.transports.lines import is_json, write_error
 from quantdeck.transports.mcp import CALLER_KEY, Endpoint, Watchers
 from quantdeck.transports.merging import merged
 from quantdeck.transports.plain_calls import PlainCalls
@@ -201,6 +202,10 @@ class McpRoute:
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = await read_body(scope, receive, self._max_bytes)
         if body is None:
+            return
+        if not is_json(body):
+            # The SDK's parser lets NaN and Infinity pass, which would reach tools as numbers.
+            await reply(send, 400, write_error(None, PARSE_ERROR, "Parse error: the body is not valid UTF-8 JSON"))
             return
         call = None
         version = header(scope, b"mcp-protocol-version")

@@ -6,15 +6,16 @@ Enough for one process per server, and for several that share a home as far as k
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
-from quantdeck.connections.database import Database, Row
+from quantdeck.connections.database import Database, Row, finished
 from quantdeck.connections.databases import Databases
-from quantdeck.core.errors import Busy, Denied, NotConfigured, NotInPast, ToolError
+from quantdeck.core.errors import Busy, Denied, NotConfigured, NotInPast, SourceError, ToolError
 from quantdeck.core.limits import Grant
 from quantdeck.core.once import Conflict, Recorded, Slot, Unknown
 from quantdeck.settings import Settings
@@ -65,6 +66,10 @@ _FIND = """
 """
 _DONE = "UPDATE idempotency_claims SET answer = :answer WHERE scope = :scope AND key = :key"
 _LOST = "UPDATE idempotency_claims SET lease_until = :now WHERE scope = :scope AND key = :key"
+_WITHDRAW = """
+    DELETE FROM idempotency_claims
+    WHERE scope = :scope AND key = :key AND created_at = :now AND answer IS NULL
+"""
 _FREE = "DELETE FROM idempotency_claims WHERE scope = :scope AND key = :key"
 _SWEEP = """
     DELETE FROM idempotency_claims WHERE (scope, key) IN (
@@ -91,16 +96,25 @@ class LeaseJournal:
     async def run(self, slot: Slot, effect: Callable[[], Awaitable[bytes]]) -> Recorded:
         """See `Journal`."""
         pause_s = 0.005
-        while (found := await self._claim(slot)) is not None:
+        while (found := await self._claimed(slot)) is not None:
             if found["answer"] is not None:
                 return Recorded(bytes(found["answer"]), replayed=True)
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
             pause_s = min(pause_s * 2, 0.25)
         return Recorded(await self._answered(slot, effect), replayed=False)
 
-    async def _claim(self, slot: Slot) -> Row | None:
+    async def _claimed(self, slot: Slot) -> Row | None:
         """None where the slot is ours now, else what another has there."""
         now = datetime.now(UTC)
+        try:
+            return await self._claim(slot, now)
+        except asyncio.CancelledError:
+            # It may have been stored; nothing was begun under it, so it must not stand as an unknown outcome.
+            with contextlib.suppress(SourceError):
+                await finished(self._database().execute(_WITHDRAW, scope=slot.scope, key=slot.key, now=now))
+            raise
+
+    async def _claim(self, slot: Slot, now: datetime) -> Row | None:
         at = {"scope": slot.scope, "key": slot.key}
         database = self._database()
         async with database.transaction():
@@ -165,3 +179,6 @@ class Embedded:
 
     async def put(self, key: str, value: bytes, ttl_s: float) -> None:
         """Nothing, likewise."""
+
+    async def close(self) -> None:
+        """Nothing: its database is the process's."""
