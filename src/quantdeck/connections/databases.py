@@ -14,7 +14,7 @@ __all__ = ["GROUPS", "Databases"]
 
 SCHEMES = {"sqlite": "sqlite", "postgresql": "postgresql", "postgres": "postgresql"}
 
-GROUPS = ("journal", "desk", "state")
+GROUPS = ("journal", "desk", "decisions", "state")
 """Every group of migrations there is."""
 
 
