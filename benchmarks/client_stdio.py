@@ -35,15 +35,17 @@ class StdioClient:
         self._waiting: dict[int | None, asyncio.Future[bytes]] = {}
         self._sizes: dict[str, int] = {}
 
-    async def open(self, tools: int) -> None:
-        """Legacy handshake and first listing, as today's agents open a connection."""
+    async def open(self, tools: int | None) -> None:
+        """Legacy handshake and first listing, as today's agents open a connection; `tools` there must be, if said."""
         await asyncio.get_running_loop().connect_read_pipe(
             lambda: _Lines(self._arrived, self._ended), self._process.stdout
         )
         async with asyncio.timeout(START_TIMEOUT_S):
             messages.result(await self.ask(messages.INITIALIZE))
             os.write(self._process.stdin.fileno(), messages.INITIALIZED + b"\n")
-            messages.check_tools(messages.result(await self.ask(messages.template("tools/list", {}))), tools)
+            listed = messages.result(await self.ask(messages.template("tools/list", {})))
+            if tools is not None:
+                messages.check_tools(listed, tools)
 
     async def ask(self, request: Template) -> bytes:
         request_id = next(self._ids)

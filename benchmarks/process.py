@@ -4,7 +4,7 @@ import asyncio
 import os
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
@@ -20,7 +20,7 @@ class PeerFailed(Exception):
 
 
 class Process:
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], settings: Mapping[str, str]) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open for as long as the process runs
         self._popen = subprocess.Popen(
             command,
@@ -28,7 +28,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=self._log,
             cwd=ROOT,
-            env=environment(),
+            env={**environment(), **settings},
             bufsize=0,
         )
         assert self._popen.stdin is not None
@@ -62,9 +62,10 @@ class Process:
 
 
 @asynccontextmanager
-async def started(command: list[str]) -> AsyncIterator[Process]:
+async def started(command: list[str], **settings: str) -> AsyncIterator[Process]:
+    """`settings` are added to the environment."""
     try:
-        process = Process(command)
+        process = Process(command, settings)
     except OSError as e:
         raise NotAvailable(f"could not be started: {e}") from e
     try:
