@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from quantdeck import servers
+from quantdeck.cli import _COMMANDS as COMMANDS
 from tests.support.program import quantdeck
 
-COMMANDS = ("serve", "tools", "resources", "prompts", "call", "demo", "migrate", "doctor", "client-config")
+PROMISED = {"serve", "tools", "resources", "prompts", "call", "demo", "migrate", "doctor", "client-config"}
+"""Commands that other programs rely on."""
+TOOLS = [tool for name in servers.NAMES for tool in servers.load(name).tools]
 ASKED = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_top_strategies","arguments":%s}}\n'
 
 
@@ -27,6 +31,7 @@ def test_help_names_every_command(tmp_path):
     said = quantdeck("--help", home=tmp_path)
     assert said.returncode == 0
     assert [command for command in COMMANDS if not re.search(rf"^    {command}\b", said.stdout, re.MULTILINE)] == []
+    assert set(COMMANDS) >= PROMISED
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -102,7 +107,8 @@ def test_a_stdio_server_opens_nothing_before_it_is_asked(tmp_path):
     home = tmp_path / "never made"
     listed = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
     done = quantdeck("serve", "strategy-mcp", home=home, stdin=listed)
-    assert len(json.loads(done.stdout)["result"]["tools"]) == 3
+    told = {tool["name"] for tool in json.loads(done.stdout)["result"]["tools"]}
+    assert told == {tool.listed for tool in servers.load("strategy-mcp").tools}
     assert not home.exists()
 
 
@@ -125,9 +131,9 @@ def test_a_home_without_a_world_says_what_to_set_and_how_to_get_a_demo(tmp_path)
 
 def test_doctor_says_what_each_source_is_and_what_to_set(tmp_path, world):
     healthy = quantdeck("doctor", "--json", home=world)
-    assert json.loads(healthy.stdout)["sources"] == [
-        {"source": "strategies", "kind": "demo", "status": "healthy", "advice": ""}
-    ]
+    told = {health.pop("source"): health for health in json.loads(healthy.stdout)["sources"]}
+    assert told.keys() == {kind.__name__.lower() for tool in TOOLS for kind in tool.sources}
+    assert told["strategies"] == {"kind": "demo", "status": "healthy", "advice": ""}
     nothing = quantdeck("doctor", home=tmp_path)
     assert (nothing.returncode, "QUANTDECK_DATABASE" in nothing.stdout) == (0, True)
     gone = {"QUANTDECK_DATABASE": "postgresql://joe:hunter2@127.0.0.1:1/db"}
@@ -147,10 +153,10 @@ def test_migrate_tells_what_it_applied_and_then_that_nothing_is_left(tmp_path):
 def test_client_config_starts_one_process_per_server(world, client):
     done = quantdeck("client-config", client, home=world)
     config = json.loads(done.stdout)
-    servers = config.get("mcpServers") or config["mcp"].get("servers") or config["mcp"]
-    assert list(servers) == ["strategy-mcp"]
-    (entry,) = servers.values()
-    command = entry["command"] if isinstance(entry["command"], list) else [entry["command"], *entry["args"]]
-    assert command[-2:] == ["serve", "strategy-mcp"]
-    assert Path(command[0]).is_absolute()
-    assert str(world) in json.dumps(entry)
+    entries = config.get("mcpServers") or config["mcp"].get("servers") or config["mcp"]
+    assert tuple(entries) == servers.NAMES
+    for name, entry in entries.items():
+        command = entry["command"] if isinstance(entry["command"], list) else [entry["command"], *entry["args"]]
+        assert command[-2:] == ["serve", name]
+        assert Path(command[0]).is_absolute()
+        assert str(world) in json.dumps(entry)

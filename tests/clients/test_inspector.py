@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from quantdeck.servers import load
 from tests.support.node import environment, package, run_node
 from tests.support.serving import QUANTDECK
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(400)]  # the first run installs the clients
 
 TOOL_FAILED = 5
-TOOLS = {"get_top_strategies", "get_strategy_signal", "get_strategy_consensus"}
+TOOLS = {tool.listed for tool in load("strategy-mcp").tools}
 
 either_era = pytest.mark.parametrize("era", ["legacy", "modern"])
 
