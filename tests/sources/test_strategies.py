@@ -12,9 +12,18 @@ from quantdeck.core.clock import Now
 from quantdeck.core.errors import NotInPast
 from quantdeck.sources.sql.strategies import Strategies
 from tests.support.desk import LATER, LONG_AGO, NOON, add_implementation, add_signal, add_spec, uid
+from tests.support.leaks import Reads, assert_sealed
 
 AS_OF = Now.of(NOON, fixed=True)
 DAY = timedelta(hours=24)
+
+READS: Reads = {
+    "ranked": lambda source, as_of: source.ranked("BTC/USD", by="sharpe", offset=0, limit=10, as_of=as_of),
+    "find": lambda source, as_of: source.find(uid("late"), as_of=as_of),
+    "latest_signal": lambda source, as_of: source.latest_signal(uid("known"), "BTC/USD", as_of=as_of),
+    "votes": lambda source, as_of: source.votes("BTC/USD", since=NOON - DAY, as_of=as_of),
+}
+"""Each read, for the leak test."""
 
 
 async def ranked(strategies, symbol="BTC/USD", by="sharpe", offset=0, limit=10, as_of=AS_OF):
@@ -96,28 +105,18 @@ async def test_a_page_past_the_end_is_empty_with_the_true_total(many, strategies
 
 
 async def test_nothing_that_became_known_later_is_in_any_answer(desk, strategies):
-    """The leak test: each read, with a fact that was written one second after the instant."""
     spec = await add_spec(desk)
     known = await add_implementation(desk, "known", spec, forward_sharpe=1.0)
     await add_signal(desk, "known", known, "SELL", signal_timestamp=NOON - timedelta(hours=2))
-    before = (
-        await ranked(strategies),
-        await strategies.latest_signal(known, "BTC/USD", as_of=AS_OF),
-        await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF),
-    )
-    late_spec = await add_spec(desk, "LATE", created_at=LATER, updated_at=LATER)
-    await add_implementation(desk, "late", spec, forward_sharpe=9.0, created_at=LATER, updated_at=LATER)
-    early = await add_implementation(desk, "of a late spec", late_spec, forward_sharpe=9.0)
-    await add_signal(desk, "saved late", known, "BUY", created_at=LATER)
-    await add_signal(desk, "triggered late", known, "BUY", signal_timestamp=LATER)
-    after = (
-        await ranked(strategies),
-        await strategies.latest_signal(known, "BTC/USD", as_of=AS_OF),
-        await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF),
-    )
-    assert after == before
-    assert await strategies.find(uid("late"), as_of=AS_OF) is None
-    assert early not in (await ranked(strategies))[0]
+
+    async def write_later() -> None:
+        late_spec = await add_spec(desk, "LATE", created_at=LATER, updated_at=LATER)
+        await add_implementation(desk, "late", spec, forward_sharpe=9.0, created_at=LATER, updated_at=LATER)
+        await add_implementation(desk, "of a late spec", late_spec, forward_sharpe=9.0)
+        await add_signal(desk, "saved late", known, "BUY", created_at=LATER)
+        await add_signal(desk, "triggered late", known, "BUY", signal_timestamp=LATER)
+
+    await assert_sealed(strategies, READS, write_later, at=NOON, later=LATER)
 
 
 async def test_a_row_changed_after_the_fixed_instant_is_refused_not_shown(desk, strategies):
