@@ -1,8 +1,8 @@
 """What the program is, in the trees that the promises are in.
 
-`tools` needs no hand when a server is added. `facts` are read from wherever the program keeps them;
-whoever builds something that a spec promises beside its tools adds a line here, or names the test
-that shows it in docs/spec/proved.toml.
+`tools` needs no hand when a server or a spec is added. `facts` are read from wherever the program keeps
+them; whoever builds something that a spec promises beside its tools adds a line here, or names the
+test that shows it in docs/spec/proved.toml.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from docs.generator.settings_page import Setting, settings
 from quantdeck import cli, listing, servers
 from quantdeck.app import open_app
 from quantdeck.core.contract import Contract, Source
+from quantdeck.core.dialect import Dialect
 from quantdeck.core.errors import ErrorCode
 from quantdeck.core.server import Server
 from quantdeck.dialects import backtest_events, catalog, chart, pyth, tradestream
@@ -33,8 +34,9 @@ from quantdeck.transports.mcp import Watchers, mcp_server
 from tests.spec import answers
 from tests.spec.difference import ANY, tidy
 from tests.spec.notation import shape
+from tests.support.dialects import DIALECTS
 
-__all__ = ["facts", "tools"]
+__all__ = ["facts", "spec_of", "tools"]
 
 _SPEC_OF = {"chart": "chart_signals"}  # the others are named as their dialects are
 
@@ -45,13 +47,13 @@ def tools(spec: str) -> dict[str, dict[str, Any]]:
         contract.name: _tool(server, contract)
         for server in _servers()
         for contract in server.tools
-        if _spec(contract) == spec
+        if spec_of(contract.dialect) == spec
     }
 
 
 def facts(spec: str) -> dict[str, Any]:
     """What can be said of the whole."""
-    return _FACTS[spec]()
+    return _FACTS[spec]() if spec in _FACTS else _plain(spec)
 
 
 @cache
@@ -59,8 +61,9 @@ def _servers() -> tuple[Server, ...]:
     return tuple(servers.load(name) for name in servers.NAMES)
 
 
-def _spec(contract: Contract) -> str:
-    return _SPEC_OF.get(contract.dialect.name, contract.dialect.name)
+def spec_of(dialect: Dialect) -> str:
+    """The name of its file in docs/spec."""
+    return _SPEC_OF.get(dialect.name, dialect.name)
 
 
 def _tool(server: Server, contract: Contract) -> dict[str, Any]:
@@ -125,6 +128,15 @@ def _settings() -> dict[str, Setting]:
 
 def _codes_in(module: Any) -> list[ErrorCode]:
     return [value for value in vars(module).values() if isinstance(value, ErrorCode)]
+
+
+def _plain(spec: str) -> dict[str, Any]:
+    """Of a spec that promises nothing but tools and codes."""
+    (dialect,) = (found for found in DIALECTS if spec_of(found) == spec)
+    return {
+        "transports": _transports(),
+        "error_codes": {code.code: code.description for code in dialect.common},
+    }
 
 
 # each spec's own
@@ -200,7 +212,9 @@ def _pyth() -> dict[str, Any]:
     logged = [went_well, *(heard.event for heard in went_wrong)]
     written = answers.logged()
     fields = {field for event in logged for field in event}
-    of_server = [server for server in _servers() if any(_spec(contract) == "pyth" for contract in server.contracts)]
+    of_server = [
+        server for server in _servers() if any(spec_of(contract.dialect) == "pyth" for contract in server.contracts)
+    ]
     return {
         "transports": _transports(),
         "errors": {"timeout": answers.failure(dialect, dialect.timeout).text},

@@ -1,4 +1,4 @@
-"""What the five specs promise: docs/spec/*.json as trees that can be compared with the program.
+"""What the specs promise: docs/spec/*.json as trees that can be compared with the program.
 
 Nothing written there is passed over: what has no place in a tool's schemas or policy stays under
 its own name, and must be found in the program under that name or be accounted for.
@@ -20,7 +20,7 @@ from tests.spec.notation import by_example, by_words, shape
 __all__ = ["SPECS", "Promises", "event_result", "examples", "promises", "raw"]
 
 FOLDER = Path(__file__).parents[2] / "docs" / "spec"
-SPECS = ("tradestream", "chart_signals", "backtest_events", "catalog", "pyth")
+SPECS = tuple(sorted(path.stem for path in FOLDER.glob("*.json")))
 
 Raw = dict[str, Any]
 
@@ -47,7 +47,7 @@ def raw(spec: str) -> Raw:
 def promises(spec: str) -> Promises:
     """What this spec promises."""
     contents = deepcopy({key: value for key, value in raw(spec).items() if key not in _NO_PROMISES})
-    read_tool, read_facts = _READERS[spec]
+    read_tool, read_facts = _READERS.get(spec, (_plain_tool, _plain_facts))
     tools = {tool["name"]: read_tool(_left(tool), contents) for tool in contents.pop("tools")}
     return Promises(tools, read_facts(contents))
 
@@ -68,6 +68,17 @@ def _left(tool: Raw) -> Raw:
     out["input"] = tidy(out.pop("input_schema"))
     del out["name"]
     return out
+
+
+def _plain_tool(tool: Raw, contents: Raw) -> Raw:
+    """Where everything has the name that it has here: `errors`, `annotations`, `timeout_ms` and so on."""
+    del contents
+    tool["output"] = tidy(tool.pop("output_schema"))
+    return tool
+
+
+def _plain_facts(contents: Raw) -> Raw:
+    return contents
 
 
 def _tradestream_tool(tool: Raw, contents: Raw) -> Raw:
@@ -120,11 +131,9 @@ def _events_facts(contents: Raw) -> Raw:
 
 
 def _catalog_tool(tool: Raw, contents: Raw) -> Raw:
-    del contents
     tool["description"] = tool.pop("purpose")
-    tool["output"] = tidy(tool.pop("output_schema"))
     tool["errors"] = tool.pop("failure_modes")
-    return tool
+    return _plain_tool(tool, contents)
 
 
 def _pyth_tool(tool: Raw, contents: Raw) -> Raw:
@@ -157,6 +166,7 @@ _READERS: dict[str, tuple[Callable[[Raw, Raw], Raw], Callable[[Raw], Raw]]] = {
     "tradestream": (_tradestream_tool, _tradestream_facts),
     "chart_signals": (_chart_tool, _chart_facts),
     "backtest_events": (_events_tool, _events_facts),
-    "catalog": (_catalog_tool, lambda contents: contents),
+    "catalog": (_catalog_tool, _plain_facts),
     "pyth": (_pyth_tool, _pyth_facts),
 }
+"""Specs that write things in a way of their own."""

@@ -11,7 +11,7 @@ from tests.spec.promised import SPECS, event_result, examples, promises, raw
 
 EXAMPLES = [(spec, *example) for spec in SPECS for example in examples(spec)]
 CALLS = [(spec, tool, arguments) for spec, tool, arguments, _ in EXAMPLES if arguments is not None]
-RESULTS = [(tool, result) for _, tool, _, result in EXAMPLES if result is not None]
+RESULTS = [(spec, tool, result) for spec, tool, _, result in EXAMPLES if result is not None]
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -35,10 +35,10 @@ def test_an_example_call_fits_the_promised_schema_and_the_built_one(spec, tool, 
         validator.validate(arguments)
 
 
-@pytest.mark.parametrize("tool, result", RESULTS)
-def test_an_example_result_fits_the_shape_described_in_words(tool, result):
-    entry = next(entry for entry in raw("backtest_events")["tools"] if entry["name"] == tool)
-    schema = event_result(entry["result"], raw("backtest_events"))
+@pytest.mark.parametrize("spec, tool, result", RESULTS)
+def test_an_example_result_fits_the_promised_schema(spec, tool, result):
+    entry = next(entry for entry in raw(spec)["tools"] if entry["name"] == tool)
+    schema = event_result(entry["result"], raw(spec)) if "result" in entry else entry["output_schema"]
     Draft202012Validator(schema, validate_formats=True).validate(result)
 
 

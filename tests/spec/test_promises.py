@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from quantdeck import servers
 from tests.spec import program
 from tests.spec.accounts import KINDS, Account, departures, not_built, proved, to_write
 from tests.spec.difference import Difference, differences
 from tests.spec.promised import SPECS, promises
 
 ROOT = Path(__file__).parents[2]
+SERVERS = [servers.load(name) for name in servers.NAMES]
 ENTRIES = [entry for entry in departures() if entry.kind != "prose"]
 
 
@@ -70,6 +72,12 @@ def test_a_proof_is_a_test_of_something_promised():
         file, _, function = entry.test.partition("::")
         source = (ROOT / file).read_text()
         assert re.search(rf"^(async )?def {re.escape(function)}\(", source, re.MULTILINE), f"{entry.test} is no test"
+
+
+def test_every_served_tool_is_held_against_a_spec():
+    specs = {one.name: program.spec_of(one.dialect) for server in SERVERS for one in server.contracts}
+    unheld = {name: f"docs/spec/{spec}.json" for name, spec in specs.items() if spec not in SPECS}
+    assert not unheld, "write down what these specs promise, or nothing of it is checked"
 
 
 def test_every_departure_says_what_and_why():
