@@ -7,10 +7,13 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from docs.generator.settings_page import settings
-from docs.generator.tool_pages import SAMPLES
+from docs.generator.tool_pages import SAMPLES, page
+from quantdeck.core.server import Server
 from quantdeck.demo.world import World
+from quantdeck.dialects.backtest_events import backtest_events
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,6 +36,19 @@ def test_every_name_in_env_example_is_explained():
     for above, line in pairwise(lines):
         if re.match(r"[A-Z]", line):
             assert above.startswith("#"), f"{line} has no comment above it"
+
+
+def test_no_table_of_a_generated_page_is_without_rows():
+    @backtest_events.tool(errors=())
+    async def shrug() -> dict[str, Any]:
+        """Say anything"""
+        return {}
+
+    written = page(Server(name="anything", purpose="Tools that promise little", tools=(shrug,)))
+    rows = [line.startswith("|") for line in written.splitlines()]
+    heads = [number for number, line in enumerate(written.splitlines()) if line.startswith("| --- |")]
+    assert heads
+    assert all(rows[number + 1] for number in heads), written
 
 
 def test_the_examples_ask_for_a_strategy_of_the_demo_world():

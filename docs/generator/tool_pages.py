@@ -60,8 +60,10 @@ def _tool(tool: Contract) -> list[str]:
     else:
         lines.append("It takes no arguments.")
     answers = dict.fromkeys((f"`{path}`", kind, told) for path, kind, told in _fields(tool.output_schema))
-    lines += ["", *_table(("answer", "type", "what it is"), answers)]
-    lines += ["", *_table(("error", "when"), _errors(tool.errors))]
+    if answers:
+        lines += ["", *_table(("answer", "type", "what it is"), answers)]
+    if tool.errors:
+        lines += ["", *_table(("error", "when"), _errors(tool.errors))]
     return [*lines, "", _policy(tool)]
 
 
