@@ -6,6 +6,8 @@ import asyncio
 import multiprocessing
 import os
 import signal
+from itertools import permutations
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from quantdeck.sources.coordination.embedded import LeaseJournal
 
 SLOT = Slot("alice:save", "k", "same")
 LEASE_S = 0.05
+PATIENCE_S = 30
 
 
 def _spawned(work: Any, *arguments: Any) -> Any:
@@ -26,7 +29,9 @@ def _spawned(work: Any, *arguments: Any) -> Any:
     return process.exitcode
 
 
-def _append(home: Path, times: int) -> None:
+def _append(home: Path, mine: list[Event], theirs: list[Event]) -> None:
+    """Do a thing for each event, which says that this process wants it."""
+
     async def run() -> None:
         database = SQLite(home / "state.db", groups=("journal", "state"))
         journal = LeaseJournal(lambda: database)
@@ -34,10 +39,11 @@ def _append(home: Path, times: int) -> None:
         async def effect() -> bytes:
             with (home / "effects").open("a") as effects:
                 effects.write(f"{os.getpid()}\n")
-            await asyncio.sleep(0.02)  # so that the others do come while it is under way
+            await asyncio.to_thread(theirs[number].wait, PATIENCE_S)  # so that the other comes while this is under way
             return b'{"done":true}'
 
-        for number in range(times):
+        for number, wanted in enumerate(mine):
+            wanted.set()
             recorded = await journal.run(Slot("alice:save", f"k{number}", "same"), effect)
             assert recorded.answer == b'{"done":true}'
         await database.close()
@@ -76,7 +82,8 @@ def _die_inside_the_transaction(home: Path) -> None:
 
 async def test_two_processes_on_one_home_do_a_thing_once(tmp_path):
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_append, args=(tmp_path, 3)) for _ in range(2)]
+    wanted = [[context.Event() for _ in range(3)] for _ in range(2)]
+    processes = [context.Process(target=_append, args=(tmp_path, *events)) for events in permutations(wanted)]
     for process in processes:
         process.start()
     for process in processes:
