@@ -14,7 +14,9 @@ from quantdeck.core.server import Server
 
 __all__ = ["NAMES", "ON_REQUEST", "load", "tools"]
 
-NAMES = ("strategy-mcp",)
+NAMES = (
+    "strategy-mcp",
+)  # fmt: skip
 """Each has its folder here, called as it is but for the hyphens."""
 
 ON_REQUEST = frozenset({"chart-signals"})
