@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
+import subprocess
 from datetime import UTC, datetime, timedelta
 
+import orjson
 import pytest
 
+from quantdeck.app import open_app
 from quantdeck.connections.sqlite import SQLite
+from quantdeck.core.errors import QueryFailed
 from quantdeck.demo import AHEAD, extend, make
 from quantdeck.demo.world import SILENT_SINCE, STALE_SYMBOL, World
+from quantdeck.servers import load
 from quantdeck.settings import MisconfiguredError, Settings
+from tests.support.program import PROGRAM, quantdeck
 
 CLOCK = datetime(2026, 6, 1, tzinfo=UTC)
 SIGNALS = "SELECT signal_id, action, strength, signal_timestamp FROM implementation_signals ORDER BY signal_id"
@@ -81,6 +90,110 @@ async def test_running_servers_write_on_and_several_at_once_do_it_once(settings)
     assert expected <= {row["signal_id"] for row in after}
 
 
+async def test_a_world_without_a_signal_is_written_on_from_now(settings):
+    await make(settings, seed=7, days=1)
+    desk = SQLite(settings.home_path / "desk.db")
+    try:
+        await desk.execute("DELETE FROM implementation_signals")
+        await extend(desk, World(7), CLOCK)
+        (row,) = await desk.rows('SELECT min(signal_timestamp) AS "first [TIMESTAMP]" FROM implementation_signals')
+    finally:
+        await desk.close()
+    assert CLOCK < row["first"] < CLOCK + timedelta(days=1)
+
+
+async def test_a_world_of_another_seed_is_not_written_into(settings):
+    await make(settings, seed=8, days=1)
+    desk = SQLite(settings.home_path / "desk.db")
+    before = await rows(settings, SIGNALS)
+    try:
+        with pytest.raises(QueryFailed):
+            await extend(desk, World(7), CLOCK + timedelta(days=10))
+    finally:
+        await desk.close()
+    assert await rows(settings, SIGNALS) == before
+
+
+async def ask(app):
+    answer = await app.call(app.tool("get_top_strategies"), {"symbol": "BTC/USD", "force_refresh": True})
+    return orjson.loads(answer.encoded)
+
+
+async def strategies(app) -> set[str]:
+    body = await ask(app)
+    return set() if "error" in body else {item["strategy_id"] for item in body["data"]["items"]}
+
+
+@pytest.mark.parametrize("removed", [False, True])
+async def test_a_running_server_answers_from_the_world_that_was_made_anew(settings, removed):
+    await make(settings, seed=7, days=1)
+    async with open_app(settings, (load("strategy-mcp"),)) as app:
+        before = await strategies(app)
+        if removed:
+            shutil.rmtree(settings.home_path)
+            assert [await strategies(app) for _ in range(2)] == [set(), set()]
+            assert [health.status for health in await app.health()] == ["unhealthy"]
+        await make(settings, seed=8, days=1)
+        after = await strategies(app)
+    ours = [{row["impl_id"] for row in World(seed).implementations()} for seed in (7, 8)]
+    assert (before <= ours[0], after <= ours[1], bool(before and after)) == (True, True, True)
+
+
+def _making(settings: Settings, seed: int) -> subprocess.Popen[bytes]:
+    """A process that has begun to make a large world."""
+    environment = {**os.environ, "QUANTDECK_HOME": str(settings.home_path), "QUANTDECK_CLOCK": settings.clock}
+    process = subprocess.Popen([*PROGRAM, "demo", "--seed", str(seed), "--days", "500"], env=environment)
+    mark = settings.unfinished_demo_mark
+    while not (mark.exists() and mark.read_bytes()):
+        assert process.poll() is None
+    return process
+
+
+@pytest.mark.parametrize("before", [None, 7], ids=["a new home", "a world that was there"])
+async def test_a_making_that_is_killed_is_told_and_can_be_repeated(settings, before):
+    if before is not None:
+        await make(settings, seed=before, days=1)
+    process = await asyncio.to_thread(_making, settings, 8)
+    with pytest.raises(MisconfiguredError, match="by another process"):
+        await make(settings, seed=9, days=1)
+    process.kill()
+    process.wait()
+    assert (settings.is_demo, settings.is_unfinished_demo) == (True, True)
+    async with open_app(settings, (load("strategy-mcp"),)) as app:
+        error = (await ask(app))["error"]
+        assert error["code"] == "DATABASE_ERROR"
+        assert "run `quantdeck demo` again" in error["message"]
+        await make(settings, seed=9, days=1)
+        assert await strategies(app) <= {row["impl_id"] for row in World(9).implementations()}
+    assert orjson.loads(settings.demo_mark.read_bytes()) == {"seed": 9, "days": 1}
+    assert not settings.is_unfinished_demo
+
+
+@pytest.mark.parametrize("place", ["a file", "a file/home"])
+async def test_a_home_that_cannot_be_made_is_one_sentence(tmp_path, place):
+    (tmp_path / "a file").write_text("in the way")
+    with pytest.raises(MisconfiguredError, match="cannot be made a demo world"):
+        await make(Settings(home=tmp_path / place), seed=7, days=1)
+
+
+@pytest.mark.parametrize(
+    "arguments, environment",
+    [
+        (("--days", "-1"), {}),
+        (("--days", "3651"), {}),
+        (("--seed", str(2**63)), {}),
+        (("--seed", "-1"), {}),
+        (("--seed", "x"), {}),
+        ((), {"QUANTDECK_CLOCK": "yesterday"}),
+        ((), {"QUANTDECK_DATABASE": "postgresql://db/x"}),
+    ],
+)
+def test_what_cannot_be_made_leaves_no_mark(tmp_path, arguments, environment):
+    done = quantdeck("demo", *arguments, home=tmp_path / "home", environment=environment)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert not (tmp_path / "home").exists()
+
+
 async def test_a_home_with_real_data_is_never_made_a_demo(settings):
     settings.home_path.mkdir()
     real = SQLite(settings.home_path / "desk.db", groups=("desk",))
@@ -92,9 +205,6 @@ async def test_a_home_with_real_data_is_never_made_a_demo(settings):
 
 
 async def test_a_demo_and_a_real_database_are_never_served_together(settings):
-    from quantdeck.app import open_app
-    from quantdeck.servers import load
-
     await make(settings, seed=7, days=1)
     both = settings.model_copy(update={"database": Settings.read({"DATABASE_URL": "postgresql://db/x"}).database})
     with pytest.raises(MisconfiguredError, match="demo world"):

@@ -12,7 +12,7 @@ from tests.support.program import quantdeck
 from tests.support.tree import Tree
 
 SHOWN = {
-    "add-a-tool": ['"parameters":{"fast":13,"slow":27,"signalPeriod":8}', "`strategy_id is required`"],
+    "add-a-tool": ['"parameters":{"fast":13,"signalPeriod":8,"slow":27}', "`strategy_id is required`"],
     "add-an-adapter": ["QUANTDECK_STATE begins with tea:; it may begin with embedded:, memory:"],
     "add-a-dialect": [],
     "add-a-server": ['"now":"2026-06-01T12:00:00Z","stands_still":true'],

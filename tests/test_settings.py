@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from pydantic import ValidationError
 
 from quantdeck.settings import MisconfiguredError, Settings
 
@@ -46,11 +47,77 @@ def test_a_secret_is_in_no_representation():
     assert "hunter" not in repr(settings) + str(settings.model_dump())
 
 
-def test_what_cannot_be_is_refused():
-    with pytest.raises(ValidationError):
-        Settings.read({"QUANTDECK_HTTP__PORT": "70000"})
-    with pytest.raises(MisconfiguredError, match="QUANTDECK_DEADLINE_S"):
-        Settings.read({"QUANTDECK_DEADLINE_S": "{"})
+@pytest.mark.parametrize(
+    "name, value, said",
+    [
+        ("QUANTDECK_HTTP__PORT", "70000", "QUANTDECK_HTTP__PORT: must be less"),
+        ("MCP_SERVER_PORT", "many", "MCP_SERVER_PORT: must be a valid integer"),
+        ("QUANTDECK_PORT", "-1", "QUANTDECK_PORT: must be greater"),
+        ("QUANTDECK_DEADLINE_S", "{", "QUANTDECK_DEADLINE_S is not JSON"),
+        ("QUANTDECK_DEADLINE_S", "5", "QUANTDECK_DEADLINE_S must be a JSON object"),
+        ("QUANTDECK_DEADLINE_S", '{"get_top_strategies": -1}', "QUANTDECK_DEADLINE_S: get_top_strategies must be"),
+        ("QUANTDECK_CACHE__TTL_S", '{"get_top_strategies": -1}', "QUANTDECK_CACHE__TTL_S: get_top_strategies must be"),
+        ("QUANTDECK_PER_MINUTE", '{"sim_quote": -1}', "QUANTDECK_PER_MINUTE: sim_quote must be"),
+        ("QUANTDECK_POSTGRESQL", '{"max_conections": 1}', "QUANTDECK_POSTGRESQL: max_conections is no setting"),
+        ("QUANTDECK_POSTGRESQL__MAX_CONNECTIONS", "1", "min_connections 2 is above max_connections 1"),
+        ("QUANTDECK_POSTGRESQL__CONNECT_S", "inf", "QUANTDECK_POSTGRESQL__CONNECT_S: must be a finite number"),
+        ("QUANTDECK_HOME", "~nosuch/x", "QUANTDECK_HOME: nobody's home"),
+        ("QUANTDECK_LOG_FILE", "~nosuch/x", "QUANTDECK_LOG_FILE: nobody's home"),
+        ("QUANTDECK_CLOCK", "yesterday", "QUANTDECK_CLOCK: neither `wall` nor an instant"),
+        ("QUANTDECK_CLOCK", "2026-01-01T00:00:00", "offset from UTC"),
+        ("QUANTDECK_CLOCK", "0001-01-01T00:00:00+05:00", "between 1970 and 2200"),
+        ("QUANTDECK_CLOCK", "0001-01-01T00:00:00Z", "between 1970 and 2200"),
+        ("QUANTDECK_CLOCK", "1969-12-31T23:59:59.999999Z", "between 1970 and 2200"),
+        ("QUANTDECK_CLOCK", "2200-01-01T00:00:00Z", "between 1970 and 2200"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence_with_its_name(name, value, said):
+    with pytest.raises(MisconfiguredError) as refused:
+        Settings.read({name: value})
+    assert said in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("clock", ["wall", "1970-01-01T00:00:00Z", "2199-12-31T23:59:59Z", "2026-01-15T10:30+05:45"])
+def test_a_clock_is_told_as_it_was_set(clock):
+    assert Settings.read({"QUANTDECK_CLOCK": clock}).clock == clock
+
+
+def test_a_home_without_a_name_for_it_must_be_set(monkeypatch):
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as in a container whose user nobody knows
+    with pytest.raises(MisconfiguredError, match="QUANTDECK_HOME"):
+        Settings.read({})
+    assert Settings.read({"QUANTDECK_HOME": "/srv"}).home_path == Path("/srv")
+
+
+def test_a_group_can_be_given_at_once_and_its_own_names_count_first():
+    whole = {"QUANTDECK_POSTGRESQL": '{"connect_s": 1.5, "max_connections": 4}'}
+    both = {**whole, "QUANTDECK_POSTGRESQL__MAX_CONNECTIONS": "5"}
+    assert (Settings.read(whole).postgresql.connect_s, Settings.read(whole).postgresql.max_connections) == (1.5, 4)
+    assert Settings.read(both).postgresql.max_connections == 5
+
+
+@pytest.mark.parametrize(
+    "misspelt, meant",
+    [
+        ("QUANTDECK_DATABSE", "QUANTDECK_DATABASE"),
+        ("QUANTDECK_HTTP_PORT", "QUANTDECK_HTTP__PORT"),
+        ("QUANTDECK_MAX_CONNECTIONS", "QUANTDECK_POSTGRESQL__MAX_CONNECTIONS"),
+    ],
+)
+def test_a_name_that_is_nearly_a_settings_is_refused_and_the_setting_named(misspelt, meant):
+    with pytest.raises(MisconfiguredError, match=f"did you mean {meant}"):
+        Settings.read({misspelt: "x"})
+
+
+def test_names_that_are_none_of_ours_are_left_alone():
+    others = ("QUANTDECK_REQUIRE_SERVICES", "QUANTDECK_SERVICE_HOST", "QUANTDECK_PORT_8003_TCP_ADDR", "DATABASE_UR")
+    assert Settings.read(dict.fromkeys(others, "x")) == Settings.read({})
+
+
+def test_a_secret_may_begin_like_an_object():
+    assert Settings.read({"QUANTDECK_TOKEN": "{hunter2"}).token.get_secret_value() == "{hunter2"
 
 
 def test_the_pyth_specs_word_for_a_warning_is_understood():

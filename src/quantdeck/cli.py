@@ -39,8 +39,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.disable()  # what is imported stays: looking it over meanwhile is a tenth of a cold start
     given = sys.argv[1:] if argv is None else list(argv)
     arguments = _parser(given[:1]).parse_args(given)
-    from pydantic import ValidationError
-
     from quantdeck.commands import UsageError
     from quantdeck.core.errors import DeclarationError
     from quantdeck.settings import MisconfiguredError
@@ -49,9 +47,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(arguments.run(arguments) or 0)
     except (MisconfiguredError, UsageError, DeclarationError) as error:
         print(f"quantdeck: {error}", file=sys.stderr)
-    except ValidationError as error:
-        for problem in error.errors(include_url=False, include_input=False):
-            print(f"quantdeck: setting {'.'.join(map(str, problem['loc']))}: {problem['msg']}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

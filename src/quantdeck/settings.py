@@ -1,6 +1,7 @@
 """Every setting, once: its name in the environment, the names others use for it, its default.
 
-Ours first, then theirs, then the default; empty means unset. A nested one is QUANTDECK_POSTGRESQL__CONNECT_S.
+Ours first, then theirs, then the default; empty means unset. A nested one is QUANTDECK_POSTGRESQL__CONNECT_S, or
+several at once are a JSON object in QUANTDECK_POSTGRESQL.
 """
 
 from __future__ import annotations
@@ -8,11 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_origin
 
 import orjson
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
+
+from quantdeck.core.clock import Clock
 
 __all__ = ["Cache", "Http", "MisconfiguredError", "PostgreSQL", "Settings"]
 
@@ -33,14 +45,43 @@ def _level(value: Any) -> Any:
     return {"warn": "warning"}.get(word := value.lower(), word) if isinstance(value, str) else value
 
 
+def _expanded(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ValueError("nobody's home is known by the name after ~; write the path in full") from error
+
+
+def _told_clock(text: str) -> str:
+    """The text as it is; one that no clock can show, or from which no day can be counted back, is refused."""
+    try:
+        instant = Clock.parse(text).instant
+    except OverflowError:
+        year = 0
+    except ValueError as error:
+        raise ValueError(f"neither `wall` nor an instant: {error}") from error
+    else:
+        year = 1970 if instant is None else instant.year
+    if not 1970 <= year < 2200:
+        raise ValueError("the clock must stand between 1970 and 2200")
+    return text
+
+
 Names = Annotated[list[str], BeforeValidator(_listed)]
+File = Annotated[Path, AfterValidator(_expanded)]
+Seconds = Annotated[float, Field(ge=0)]
+Calls = Annotated[int, Field(ge=0)]
 
 
 class MisconfiguredError(ValueError):
     """Settings that cannot be served. The sentence says what to change."""
 
 
-class PostgreSQL(BaseModel):
+class _Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class PostgreSQL(_Group):
     """Its connection pool. The defaults are the first spec's."""
 
     min_connections: int = Field(2, ge=0, description="kept open when idle")
@@ -56,15 +97,15 @@ class PostgreSQL(BaseModel):
         return self
 
 
-class Cache(BaseModel):
+class Cache(_Group):
     """The answer cache of one process."""
 
     max_entries: int = Field(4096, ge=1, description="answers kept at most")
     max_mb: int = Field(64, ge=1, description="their size together, in MiB")
-    ttl_s: dict[str, float] = Field(default_factory=dict, description="by tool; 0 turns it off")
+    ttl_s: dict[str, Seconds] = Field(default_factory=dict, description="by tool; 0 turns it off")
 
 
-class Http(BaseModel):
+class Http(_Group):
     """The HTTP transport."""
 
     host: str = Field("127.0.0.1", description="address to bind; any but loopback needs a token")
@@ -76,24 +117,24 @@ class Http(BaseModel):
     drain_s: float = Field(30, gt=0, description="longest wait for calls in flight at the end")
 
 
-class Settings(BaseModel):
+class Settings(_Group):
     """What a process reads when it starts, and never again."""
 
-    model_config = ConfigDict(frozen=True)
-
-    home: Path = Field(Path("~/.quantdeck"), description="where data lives")
-    clock: str = Field("wall", description="wall, or the instant at which the world stands still")
+    home: File = Field(Path("~/.quantdeck"), description="where data lives", validate_default=True)
+    clock: Annotated[str, AfterValidator(_told_clock)] = Field(
+        "wall", description="wall, or the instant at which the world stands still, between 1970 and 2200"
+    )
 
     database: SecretStr = Field(
         SecretStr(""),
-        description="postgresql://… or sqlite:///file; default: SQLite files in the home",
+        description="postgresql://… or sqlite:////absolute/file; default: SQLite files in the home",
         json_schema_extra=_also("DATABASE_URL"),
     )
     postgresql: PostgreSQL = PostgreSQL()
 
     state: str = Field("", description="where replicas agree on limits and idempotency keys: embedded, the default")
 
-    tokens: Path | None = Field(None, description="token file of the HTTP transport")
+    tokens: File | None = Field(None, description="token file of the HTTP transport")
     auth_token: SecretStr = Field(
         SecretStr(""),
         description="one bearer token for everything, in place of a token file",
@@ -105,20 +146,22 @@ class Settings(BaseModel):
     chart_errors: Literal["rpc", "result", "strict"] = Field("rpc", description="how chart-signals reports failures")
     dotted_names: bool = Field(False, description="list catalog tools with dots in their names")
     cache: Cache = Cache()
-    deadline_s: dict[str, float] = Field(default_factory=dict, description="by tool")
-    per_minute: dict[str, int] = Field(default_factory=dict, description="by tool")
+    deadline_s: dict[str, Seconds] = Field(default_factory=dict, description="by tool; 0 for none")
+    per_minute: dict[str, Calls] = Field(default_factory=dict, description="by tool; 0 for no limit")
 
     http: Http = Http()
-    port: int | None = Field(None, json_schema_extra=_also("MCP_SERVER_PORT"), description="of HTTP")
+    port: int | None = Field(
+        None, ge=0, le=65535, json_schema_extra=_also("MCP_SERVER_PORT"), description="of HTTP, and it counts first"
+    )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_level)] = Field(
         "info", description="debug, info, warning (or warn), error"
     )
-    log_file: Path | None = Field(None, description="default: stderr")
+    log_file: File | None = Field(None, description="default: stderr")
 
     @property
     def home_path(self) -> Path:
         """The home, absolute."""
-        return self.home.expanduser().absolute()
+        return self.home.absolute()
 
     @property
     def demo_mark(self) -> Path:
@@ -126,13 +169,33 @@ class Settings(BaseModel):
         return self.home_path / "demo.json"
 
     @property
+    def unfinished_demo_mark(self) -> Path:
+        """The file that stands for `demo_mark` until the demo world is made."""
+        return self.home_path / "demo.unfinished.json"
+
+    @property
     def is_demo(self) -> bool:
-        return self.demo_mark.is_file()
+        return _is_file(self.demo_mark) or self.is_unfinished_demo
+
+    @property
+    def is_unfinished_demo(self) -> bool:
+        """Whether the making of a demo world is under way, or was broken off."""
+        return _is_file(self.unfinished_demo_mark)
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> Self:
         """The settings that this environment says. Values are text; objects are written as JSON."""
-        return cls.model_validate(_given(cls, os.environ if environ is None else environ, PREFIX))
+        environ = {name: said for name, said in (os.environ if environ is None else environ).items() if said}
+        _refuse_misspelt(environ)
+        try:
+            return cls.model_validate(_given(cls, environ, PREFIX))
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_input=False)
+            raise MisconfiguredError("; ".join(_told(problem, environ) for problem in problems)) from None
+
+
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - unlike Path's it never raises, whatever may not be looked into
 
 
 def names(prefix: str, field_name: str, field: FieldInfo) -> list[str]:
@@ -148,18 +211,66 @@ def _given(model: type[BaseModel], environ: Mapping[str, str], prefix: str) -> d
 
 def _found(model: type[BaseModel], environ: Mapping[str, str], prefix: str) -> Iterator[tuple[str, Any]]:
     for field_name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            if nested := _given(kind, environ, f"{prefix}{field_name.upper()}__"):
+        called = names(prefix, field_name, field)
+        said = next((environ[name] for name in called if name in environ), None)
+        if group := _group(field):
+            whole = {} if said is None else _json(said, called[0])
+            nested = {**whole, **_given(group, environ, f"{called[0]}__")}
+            if nested:
                 yield field_name, nested
-            continue
-        said = next((environ[name] for name in names(prefix, field_name, field) if environ.get(name)), None)
-        if said is not None:
-            yield field_name, _read(said, names(prefix, field_name, field)[0])
+        elif said is not None:
+            yield field_name, _json(said, called[0]) if get_origin(field.annotation) is dict else said
 
 
-def _read(said: str, name: str) -> Any:
+def _group(field: FieldInfo) -> type[BaseModel] | None:
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def _json(said: str, name: str) -> dict[str, Any]:
     try:
-        return orjson.loads(said) if said.startswith("{") else said
+        read = orjson.loads(said)
     except orjson.JSONDecodeError as error:
         raise MisconfiguredError(f"{name} is not JSON: {error}") from error
+    if not isinstance(read, dict):
+        raise MisconfiguredError(f"{name} must be a JSON object")
+    return read
+
+
+def _every_name(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    for field_name, field in model.model_fields.items():
+        called = names(prefix, field_name, field)
+        yield from called
+        if group := _group(field):
+            yield from _every_name(group, f"{called[0]}__")
+
+
+def _refuse_misspelt(environ: Mapping[str, str]) -> None:
+    """A name that is nearly a setting's was meant to be it; what is quite another is none of our business."""
+    known = set(_every_name(Settings, PREFIX))
+    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
+    if not unknown:
+        return
+    from difflib import get_close_matches  # a few milliseconds that only a mistake costs
+
+    ours = {name.removeprefix(PREFIX): name for name in known if name.startswith(PREFIX)}
+    ours = {short.rpartition("__")[2]: name for short, name in ours.items()} | ours
+    for name in unknown:
+        for near in get_close_matches(name.removeprefix(PREFIX), ours, n=1, cutoff=0.8):
+            raise MisconfiguredError(f"{name} is no setting; did you mean {ours[near]}?")
+
+
+def _told(problem: Any, environ: Mapping[str, str]) -> str:
+    """One problem under the name by which its setting was set; the value may be a secret and is not repeated."""
+    kind: type[BaseModel] | None = Settings
+    called, rest = [PREFIX.rstrip("_")], list(problem["loc"])
+    while kind is not None and rest and rest[0] in kind.model_fields:
+        field_name = str(rest.pop(0))
+        field = kind.model_fields[field_name]
+        called = names(PREFIX if kind is Settings else f"{called[0]}__", field_name, field)
+        kind = _group(field)
+    name = next((name for name in called if name in environ), called[0])
+    cause = problem.get("ctx", {}).get("error")
+    words = str(cause or problem["msg"]).replace("Input should be", "must be")
+    words = words.replace("Extra inputs are not permitted", "is no setting")
+    return f"{name}: {' '.join([*map(str, rest), words])}"

@@ -31,8 +31,20 @@ CREATE TABLE things (
     raw {bytes}
 );
 
-CREATE TABLE deeds (what {text} NOT NULL, thing {int} REFERENCES things (id));
+CREATE TABLE deeds (what {text} NOT NULL, how {object}, thing {int} REFERENCES things (id));
 """
+
+ADD = "INSERT INTO things (name) VALUES (:name)"
+NAMES = "SELECT name FROM things ORDER BY name"
+ENDLESS = """
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000000)
+    SELECT count(*) AS many FROM n
+"""
+
+
+async def names(database: Database) -> list[str]:
+    """Of all the things that there are."""
+    return [row["name"] for row in await database.rows(NAMES)]
 
 
 @dataclass(frozen=True)

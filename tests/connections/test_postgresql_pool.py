@@ -14,10 +14,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from quantdeck.connections.postgresql import PostgreSQL
-from quantdeck.core.errors import Denied, NotConfigured, QueryFailed, SourceError, Unreachable
+from quantdeck.core.errors import Denied, QueryFailed, SourceError, Unreachable
 from quantdeck.migrations import migrate
-from tests.connections.conftest import Place
-from tests.connections.test_database import ENDLESS
+from tests.connections.conftest import ENDLESS, Place
 from tests.support.postgresql import PostgresServer, available
 
 pytestmark = pytest.mark.services
@@ -346,9 +345,10 @@ async def test_a_schema_that_was_never_migrated_asks_for_it(opened):
         "postgresql://u:hunter2@h/x?sslmode=perhaps",
     ],
 )
-async def test_an_address_that_makes_no_sense_is_a_matter_of_settings(opened, address):
+async def test_an_address_that_makes_no_sense_is_out_of_reach_and_names_its_setting(opened, address):
     failed = await failure(opened(address).ping())
-    assert isinstance(failed, NotConfigured)
+    assert isinstance(failed, Unreachable)
+    assert "QUANTDECK_DATABASE" in failed.message
     assert "hunter2" not in f"{failed.message} {failed.details}"
 
 
@@ -392,3 +392,13 @@ async def test_columns_of_other_schemas_are_read_alike(server, dsn):
     )
     assert await database.row("SELECT * FROM theirs") == {**row, "tags": ["a", "b"]}
     await database.close()
+
+
+@pytest.mark.parametrize(
+    "stored", ["TIMESTAMPTZ '20000-01-01'", "TIMESTAMPTZ '44-03-15 BC'", """JSONB '{"a": 1e400}'"""]
+)
+async def test_a_value_that_cannot_be_read_says_so_and_the_connection_serves_on(opened, stored):
+    database = opened(max_size=1, min_size=1)
+    failed = await failure(database.rows(f"SELECT {stored} AS thing"))
+    assert isinstance(failed, QueryFailed)
+    assert await database.rows("SELECT 1 AS one") == [{"one": 1}]

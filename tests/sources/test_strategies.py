@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quantdeck.core.clock import Now
-from quantdeck.core.errors import NotInPast
+from quantdeck.core.clock import Now, iso
+from quantdeck.core.errors import NotInPast, QueryFailed
+from quantdeck.core.wire import encode
 from quantdeck.sources.sql.strategies import Strategies
 from tests.support.desk import LATER, LONG_AGO, NOON, add_implementation, add_signal, add_spec, uid
 from tests.support.leaks import Reads, assert_sealed
@@ -119,6 +121,18 @@ async def test_nothing_that_became_known_later_is_in_any_answer(desk, strategies
     await assert_sealed(strategies, READS, write_later, at=NOON, later=LATER)
 
 
+@pytest.mark.parametrize("spelt", ["2026-01-15T07:30:00-05:00", "2026-01-15 12:30:00"])
+async def test_a_later_signal_is_in_no_answer_however_its_times_were_spelt_by_hand(desk, strategies, spelt):
+    impl = await add_implementation(desk, "one", await add_spec(desk))
+    with contextlib.suppress(QueryFailed):
+        await desk.execute(
+            "INSERT INTO implementation_signals (signal_id, impl_id, symbol, action, signal_timestamp, created_at)"
+            f" VALUES ('{uid('by hand')}', '{impl}', 'BTC/USD', 'SELL', '{spelt}', '{spelt}')"
+        )
+    assert await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF) is None
+    assert await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF) == [(impl, None)]
+
+
 async def test_a_row_changed_after_the_fixed_instant_is_refused_not_shown(desk, strategies):
     spec = await add_spec(desk)
     changed = await add_implementation(desk, "changed", spec, updated_at=LATER)
@@ -127,8 +141,10 @@ async def test_a_row_changed_after_the_fixed_instant_is_refused_not_shown(desk, 
         strategies.find(changed, as_of=AS_OF),
         strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF),
     ):
-        with pytest.raises(NotInPast, match="changed at"):
+        with pytest.raises(NotInPast, match="after the fixed clock") as refused:
             await read
+        assert iso(LATER) in str(refused.value.__cause__)
+        assert iso(LATER) not in refused.value.message + encode(refused.value.details).decode()
 
 
 async def test_a_change_is_no_secret_while_the_clock_runs(desk, strategies):
@@ -191,6 +207,39 @@ async def test_a_signal_of_no_known_strength_has_none(desk, strategies):
     assert (await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)).strength == 0.0
 
 
+@pytest.mark.parametrize(
+    "stored, told", [("inf", 0.0), ("-inf", 0.0), ("nan", 0.0), ("1.5", 1.0), ("-0.5", 0.0), ("0.25", 0.25)]
+)
+async def test_a_strength_is_a_share_whatever_is_stored(desk, strategies, stored, told):
+    impl = await add_implementation(desk, "odd", await add_spec(desk))
+    await add_signal(desk, "odd", impl)
+    await put(desk, "implementation_signals", "strength", stored)
+    assert (await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)).strength == told
+    ((_, vote),) = await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF)
+    assert vote.strength == told
+
+
+@pytest.mark.parametrize("stored", ["inf", "-inf", "nan"])
+async def test_a_figure_that_is_no_number_was_not_measured(desk, strategies, stored):
+    spec = await add_spec(desk)
+    odd = await add_implementation(desk, "odd", spec, backtest_sharpe=0.5)
+    for column in ("forward_sharpe", "forward_accuracy", "forward_return", "backtest_accuracy", "backtest_return"):
+        await put(desk, "strategy_implementations", column, stored)
+    good = await add_implementation(desk, "good", spec, forward_sharpe=1.0, forward_accuracy=0.1, forward_return=-0.9)
+    for metric in ("sharpe", "accuracy", "return"):
+        assert await ranked(strategies, by=metric) == ([good, odd], 2)
+    (_, found), _ = await strategies.ranked("BTC/USD", by="sharpe", offset=0, limit=2, as_of=AS_OF)
+    assert (found.sharpe, found.accuracy, found.earned) == (0.5, None, None)
+
+
+async def test_parameters_are_told_in_the_same_order_by_every_engine(desk, strategies):
+    given = {"slow": 26, "fast": 12, "a": {"z": 1, "é": [{"y": 1, "x": 2}], "bb": 2}, "_": None}
+    impl = await add_implementation(desk, "ordered", await add_spec(desk), parameters=given)
+    found = await strategies.find(impl, as_of=AS_OF)
+    assert found.parameters == given
+    assert encode(found.parameters) == b'{"_":null,"a":{"bb":2,"z":1,"\xc3\xa9":[{"x":2,"y":1}]},"fast":12,"slow":26}'
+
+
 async def test_every_eligible_strategy_votes_once_with_its_newest_signal(desk, strategies):
     spec = await add_spec(desk)
     voices = {name: await add_implementation(desk, name, spec) for name in ("turned", "stale", "silent")}
@@ -201,6 +250,13 @@ async def test_every_eligible_strategy_votes_once_with_its_newest_signal(desk, s
     assert {name: votes[voices[name]] and votes[voices[name]].action for name in voices} == {
         "turned": "SELL", "stale": None, "silent": None,
     }  # fmt: skip
+
+
+async def put(desk, table, column, number):
+    """A number past the seam, which would make NULL of what is none."""
+    cast = f"CAST('{number}' AS DOUBLE PRECISION)"
+    literals = {"nan": "NULL", "inf": "9e999", "-inf": "-9e999"} if desk.source == "sqlite" else {}
+    await desk.execute(f"UPDATE {table} SET {column} = {literals.get(number, cast)}")
 
 
 @pytest.fixture

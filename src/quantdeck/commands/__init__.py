@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 from collections.abc import Coroutine, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,12 +35,13 @@ def chosen_servers(names: Sequence[str], *, over_http: bool = False) -> tuple[Se
 
 def logged(settings: Settings, work: Coroutine[Any, Any, int | None], level: str | None = None) -> int:
     """Run `work` with its log where the settings say: stdout belongs to answers."""
-    import os
-
     from quantdeck.observability.logs import LineWriter, configure
 
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    writer = LineWriter(2 if settings.log_file is None else os.open(settings.log_file, flags, 0o600))
+    try:
+        writer = LineWriter(2 if settings.log_file is None else _opened(settings.log_file))
+    except UsageError:
+        work.close()  # or Python complains that nobody awaited it
+        raise
     configure(writer, level or settings.log_level)
     gc.freeze()
     gc.enable()
@@ -46,3 +49,10 @@ def logged(settings: Settings, work: Coroutine[Any, Any, int | None], level: str
         return asyncio.run(work) or 0
     finally:
         writer.close()
+
+
+def _opened(log_file: Path) -> int:
+    try:
+        return os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise UsageError(f"QUANTDECK_LOG_FILE cannot be written: {error.strerror}") from error

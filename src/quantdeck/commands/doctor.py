@@ -6,7 +6,9 @@ import argparse
 import asyncio
 import importlib.util
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
+from difflib import get_close_matches
 from typing import Any
 
 from quantdeck import __version__
@@ -43,6 +45,7 @@ async def _examine(settings: Settings, servers: tuple[Server, ...], *, as_json: 
         "world": "demo" if settings.is_demo else "real",
         "clock": settings.clock,
         "sources": [asdict(health) for health in found],
+        "warnings": _unknown_tools(settings, servers),
         "extras": {name: importlib.util.find_spec(module) is not None for name, module in _EXTRAS.items()},
     }
     sys.stdout.write(encode(report).decode() + "\n" if as_json else _told(report, found))
@@ -58,6 +61,22 @@ async def _sources(app: App) -> list[Health]:
         return [Health("database", app.databases.kind, "unhealthy", advice)]
 
 
+def _unknown_tools(settings: Settings, servers: tuple[Server, ...]) -> list[str]:
+    """What is said of tools that there are none of, and so counts for nothing."""
+    known = sorted({name for server in servers for tool in server.tools for name in (tool.name, tool.listed)})
+    by_tool: dict[str, Mapping[str, float]] = {
+        "QUANTDECK_CACHE__TTL_S": settings.cache.ttl_s,
+        "QUANTDECK_DEADLINE_S": settings.deadline_s,
+        "QUANTDECK_PER_MINUTE": settings.per_minute,
+    }
+    return [_unknown(name, setting, known) for setting, said in by_tool.items() for name in said if name not in known]
+
+
+def _unknown(name: str, setting: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"{setting} names {name!r}, which is no tool" + (f"; did you mean {near[0]!r}?" if near else "")
+
+
 def _told(report: dict[str, Any], found: list[Health]) -> str:
     lines = [
         f"quantdeck {report['version']}",
@@ -66,7 +85,7 @@ def _told(report: dict[str, Any], found: list[Health]) -> str:
         "",
         *(f"{_SIGNS[health.status]} {health.source:12} {health.kind:12} {health.status}" for health in found),
     ]
-    advice = dict.fromkeys(f"  {health.advice}" for health in found if health.advice)
+    advice = dict.fromkeys(f"  {said}" for said in [*(health.advice for health in found), *report["warnings"]] if said)
     missing = [name for name, there in report["extras"].items() if not there]
     if missing:
         advice[f"  not installed: {', '.join(missing)} (pip install 'quantdeck[{missing[0]}]')"] = None

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Literal
 
 from quantdeck.connections import extras
 from quantdeck.connections.database import Database
-from quantdeck.core.errors import NotConfigured
+from quantdeck.connections.urls import address
+from quantdeck.core.errors import NotConfigured, Unreachable
 from quantdeck.settings import MisconfiguredError, Settings
 
 __all__ = ["GROUPS", "Databases"]
 
-SCHEMES = {"sqlite": "sqlite", "postgresql": "postgresql", "postgres": "postgresql"}
-
 GROUPS = ("journal", "desk", "decisions", "state")
 """Every group of migrations there is."""
+
+DURABLE = frozenset({"decisions"})
+"""Groups of which not even a power cut may take the last commits; any other survives the end of its process."""
+
+_MADE_ON_USE = frozenset({"state"})
+"""Groups whose file in the home appears when it is first used; any other is made by a command."""
 
 
 class Databases:
@@ -24,8 +30,19 @@ class Databases:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._url = settings.database.get_secret_value()
+        self._address = address(self._url)
         self._open: dict[str, Database] = {}
-        self.kind = self._kind()
+        self._worlds: dict[str, bool] = {}  # of the groups that were found, whether they were a demo's
+        if self._url and settings.is_demo:
+            raise MisconfiguredError(
+                f"{settings.home_path} is a demo world and QUANTDECK_DATABASE names something real; unset one of "
+                "them, or point QUANTDECK_HOME elsewhere, so that nobody takes one for the other"
+            )
+
+    @property
+    def kind(self) -> str:
+        """The engine: `sqlite` or `postgresql`."""
+        return self._address.kind
 
     def of(self, group: str) -> Database:
         """The database that holds this group of tables. Nothing is connected yet."""
@@ -35,32 +52,25 @@ class Databases:
         return self._open[place]
 
     async def migrate(self) -> list[str]:
-        """Bring every group up to date; what was applied."""
+        """Bring every group up to date, making what is not there; what was applied."""
+        if self._url:
+            return await self._migrated("", GROUPS)
+        return [name for group in GROUPS[1:] for name in await self._migrated(group, (group,))]
+
+    async def _migrated(self, place: str, groups: tuple[str, ...]) -> list[str]:
         from quantdeck.migrations import migrate  # no serving process needs it
 
-        if self._url:
-            return await migrate(self._bare(""), GROUPS)
-        return [name for group in GROUPS[1:] for name in await migrate(self._bare(group), (group,))]
-
-    def _bare(self, group: str) -> Database:
-        """The database, not migrating itself when it is opened: so that what is applied can be told."""
-        place = "" if self._url else group
-        if place not in self._open:
-            self._open[place] = self._make(group, migrating=False)
-        return self._open[place]
+        database = self._make(place, migrating=True)
+        try:
+            return await migrate(database, groups)
+        finally:
+            await database.close()
 
     async def close(self) -> None:
         for database in self._open.values():
             await database.close()
 
-    def _kind(self) -> str:
-        scheme = urlsplit(self._url).scheme if self._url else "sqlite"
-        if scheme not in SCHEMES:
-            known = ", ".join(f"{name}://" for name in SCHEMES)
-            raise MisconfiguredError(f"QUANTDECK_DATABASE begins with {scheme!r}; it may begin with {known}")
-        return SCHEMES[scheme]
-
-    def _make(self, group: str, *, migrating: bool = True) -> Database:
+    def _make(self, group: str, *, migrating: bool = False) -> Database:
         if self.kind == "postgresql":
             driver = extras.load("quantdeck.connections.postgresql", extra="postgresql")
             pool = self._settings.postgresql
@@ -76,18 +86,71 @@ class Databases:
         from quantdeck.connections.sqlite import SQLite  # only where it is used
 
         groups = GROUPS if self._url else ("journal", group)
-        return SQLite(self.path(group), groups=groups if migrating else ())
+        made = migrating or (group in _MADE_ON_USE and not self._url)
+        return SQLite(
+            self.path(group),
+            groups=() if migrating else groups,
+            synchronous=self.synchronous(group),
+            require=None if made else partial(self.require, group),
+        )
 
     def path(self, group: str) -> Path:
         """The SQLite file of a group."""
-        return Path(urlsplit(self._url).path) if self._url else self._settings.home_path / f"{group}.db"
+        return self._address.path or self._settings.home_path / f"{group}.db"
+
+    def synchronous(self, group: str) -> Literal["NORMAL", "FULL"]:
+        """How SQLite writes a group to disk. One file for all is as durable as its most durable group."""
+        return "FULL" if self._url or group in DURABLE else "NORMAL"
 
     def require(self, group: str) -> None:
-        """Refuse to make up an empty world where nobody has said that there should be one."""
-        if self.kind == "sqlite" and not self.path(group).exists():
-            raise NotConfigured(
-                "No database connection is configured. Set QUANTDECK_DATABASE to a PostgreSQL or SQLite URL, "
-                "make an empty SQLite home with `quantdeck migrate`, or a demo world with `quantdeck demo`",
+        """Refuse to make up an empty world where nobody has said that there should be one.
+
+        And a world that became another kind of world while we run: answers would name the wrong source.
+        """
+        if self.kind != "sqlite":
+            return
+        if self._settings.is_unfinished_demo:
+            raise Unreachable(
+                "No connection to the database: its demo world is not finished. Where nobody is making it just now, "
+                "run `quantdeck demo` again",
                 source=self.kind,
-                setting="QUANTDECK_DATABASE",
             )
+        if not _is_there(self.path(group)):
+            raise self._missing(group)
+        demo = self._settings.is_demo
+        if self._worlds.setdefault(group, demo) is not demo:
+            raise Unreachable(
+                "No connection to the database: its home was exchanged, a demo world and a real one for each other. "
+                "Restart this server",
+                source=self.kind,
+            )
+
+    def _missing(self, group: str) -> NotConfigured | Unreachable:
+        if self._url:
+            return Unreachable(
+                "No connection to the database: the SQLite file that QUANTDECK_DATABASE names is missing. Make it with "
+                "`quantdeck migrate`, or correct the path",
+                source=self.kind,
+            )
+        if group in self._worlds:
+            return Unreachable(
+                "No connection to the database: its file was removed while this server ran. Restore it, or make it "
+                "anew with `quantdeck migrate` or `quantdeck demo`",
+                source=self.kind,
+            )
+        return NotConfigured(
+            "No database connection is configured. Set QUANTDECK_DATABASE to a PostgreSQL or SQLite URL, "
+            "make an empty SQLite home with `quantdeck migrate`, or a demo world with `quantdeck demo`",
+            source=self.kind,
+            setting="QUANTDECK_DATABASE",
+        )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # as far as we may see; opening it will tell
+    return True

@@ -10,21 +10,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 import asyncpg
-import orjson
 
-from quantdeck.connections.database import (
-    Database,
-    Json,
-    Row,
-    Statement,
-    checked,
-    compiled,
-    finished,
-)
+from quantdeck.connections.database import Database, Row, document, finished
+from quantdeck.connections.statements import Json, Statement, checked, compiled
 from quantdeck.core.errors import (
     Busy,
     Denied,
-    NotConfigured,
     QueryFailed,
     SourceError,
     Unreachable,
@@ -117,8 +108,8 @@ class PostgreSQL(Database):
                         reset=_leave_as_it_is,
                     )
             except ValueError as e:
-                raise NotConfigured(
-                    "QUANTDECK_DATABASE is no address like postgresql://user@host/name.",
+                raise Unreachable(
+                    "No connection to PostgreSQL: QUANTDECK_DATABASE is no address like postgresql://user@host/name.",
                     source=self.source,
                 ) from e
 
@@ -243,7 +234,7 @@ async def _set_types(connection: Any) -> None:
         await connection.set_type_codec(name, schema="pg_catalog", format=form, encoder=encode, decoder=decode)
 
     await as_("jsonb", "binary", _to_jsonb, _from_jsonb)
-    await as_("json", "binary", _json_only, orjson.loads)
+    await as_("json", "binary", _json_only, document)
     await as_("numeric", "text", str, float)
     await as_("uuid", "text", str, str)
     await as_("timestamp", "tuple", _to_naive, _from_naive)
@@ -260,7 +251,7 @@ def _to_jsonb(value: Any) -> bytes:
 
 
 def _from_jsonb(stored: bytes) -> Any:
-    return orjson.loads(memoryview(stored)[1:])
+    return document(memoryview(stored)[1:])
 
 
 def _to_naive(value: datetime) -> tuple[int]:
@@ -282,6 +273,7 @@ class _Broken(Unreachable):
 _FAILURES = (
     OSError,  # a TimeoutError is one as well
     ValueError,  # an address that cannot be read, and asyncpg's own refusal of a value
+    OverflowError,  # a time beyond the years 1 to 9999
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
@@ -346,7 +338,7 @@ _KINDS: list[tuple[tuple[type[Exception], ...], type[SourceError], str]] = [
     ((TimeoutError,), Unreachable, "The connection to PostgreSQL timed out."),
     ((OSError,), Unreachable, "No connection to PostgreSQL: it is down or out of reach."),
     (
-        (asyncpg.DataError, ValueError),
+        (asyncpg.DataError, ValueError, OverflowError),
         QueryFailed,
         "A value does not fit the database's types.",
     ),

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import os
 import random
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-import orjson
-
-from quantdeck.connections.database import Database, Json, Row, Statement, checked, compiled, finished
-from quantdeck.core.errors import Busy, Denied, QueryFailed, SourceError, Unreachable
+from quantdeck.connections.database import Database, Row, finished
+from quantdeck.connections.sqlite_failures import LOCKED, SOURCE, ReadOnly, busy, code, in_our_words, read_only
+from quantdeck.connections.sqlite_values import bound
+from quantdeck.connections.statements import Statement, compiled
+from quantdeck.core.errors import QueryFailed, SourceError, Unreachable
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable  # brings tempfile and zipfile to a cold start
@@ -37,36 +36,20 @@ _PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.02
 _NUDGE_S = 0.002
 
 
-def _stored(value: datetime) -> str:
-    """Fixed width and UTC, so that the order of the texts is the order of the times."""
-    return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+class _Connection(sqlite3.Connection):
+    """One that knows what it is for, and at which opening of the file it was made."""
 
-
-def _read_timestamp(stored: bytes) -> datetime:
-    return datetime.fromisoformat(stored.decode())
-
-
-def _read_boolean(stored: bytes) -> bool:
-    return stored != b"0"
-
-
-# The registry is the process's, not a connection's; only connections that ask for types look at it.
-sqlite3.register_converter("TIMESTAMP", _read_timestamp)
-sqlite3.register_converter("BOOLEAN", _read_boolean)
-sqlite3.register_converter("JSON", orjson.loads)
-
-
-def _bound(value: Any) -> Any:
-    fit = checked(value, SQLite.source)
-    if isinstance(fit, datetime):
-        return _stored(fit)
-    return fit.decode() if isinstance(fit, Json) else fit
+    writes = False
+    opening = 0
 
 
 class SQLite(Database):
-    """A database file, made and migrated on first use."""
+    """A database file, migrated when it is opened, and opened anew when another one lies in its place.
 
-    source: ClassVar[str] = "sqlite"
+    What may be read but not written is read as it is, and not migrated.
+    """
+
+    source: ClassVar[str] = SOURCE
 
     def __init__(
         self,
@@ -76,23 +59,30 @@ class SQLite(Database):
         synchronous: Literal["NORMAL", "FULL"] = "NORMAL",
         busy_s: float = 5,
         keep_s: float = 86_400,
+        require: Callable[[], None] | None = None,
     ) -> None:
         """`groups` are the migrations it is to have. `busy_s` bounds every wait for others.
 
         NORMAL survives a crash of the process whole, but a power cut may take the last commits;
-        FULL does not lose them either.
+        FULL does not lose them either. `require` is called before each opening and raises where there
+        is nothing to open yet; without it the file is made.
         """
         super().__init__(keep_s=keep_s)
-        self._path = path
+        self._path = path.absolute()
+        self._log = Path(f"{self._path}-wal")
         self._groups = groups
         self._synchronous = synchronous
         self._busy_s = busy_s
+        self._require = require
         # A thread for each connection, so that what is submitted never waits in the queue.
         self._threads = ThreadPoolExecutor(_READERS + 1, thread_name_prefix="quantdeck-sqlite")
-        self._writer: sqlite3.Connection | None = None
+        self._writer: _Connection | None = None
         self._writing_turn = asyncio.Lock()
         self._reading_turns = asyncio.Semaphore(_READERS)
-        self._idle_readers: list[sqlite3.Connection] = []
+        self._idle_readers: list[_Connection] = []
+        self._openings = 0
+        self._frozen = False  # read without locks and without a log, because it cannot be written
+        self._seen: tuple[int, ...] = ()
 
     async def close(self) -> None:
         """Wait for what is under way, then close."""
@@ -113,30 +103,87 @@ class SQLite(Database):
     async def _open(self) -> None:
         from quantdeck.migrations import migrate  # it is written in terms of us
 
-        if self._writer is None:
+        self._let_go()
+        if self._require is not None:
+            self._require()
+        try:
             await self._patiently(self._connect_writer)
-        await migrate(self, self._groups)
+        except (ReadOnly, Unreachable):
+            if not _is_file(self._path):
+                raise
+            await self._open_for_reading()
+        else:
+            await migrate(self, self._groups)
+
+    def _let_go(self) -> None:
+        """Close what was opened before. What is in use closes when it is given back."""
+        self._openings += 1
+        self._frozen = False
+        for connection in self._idle_readers:
+            self._retire(connection)
+        self._idle_readers.clear()
+        if self._writer is not None and not self._writing_turn.locked():
+            self._retire(self._writer)
+        self._writer = None
+
+    async def _open_for_reading(self) -> None:
+        """What cannot be written cannot get a log; without one the file is whole, and read as it is."""
+        self._frozen = not _size(self._log)
+        self._seen = self._state()
+        await self._patiently(self._connect_reader)
+
+    def _retire(self, connection: _Connection) -> None:
+        self._threads.submit(connection.close)
+
+    def _state(self) -> tuple[int, ...]:
+        """What changes when another file lies at the path; of a frozen file, when anybody has written it."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return ()
+        if not self._frozen:
+            return found.st_dev, found.st_ino
+        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size, _size(self._log)
+
+    def _check_place(self, connection: _Connection) -> None:
+        """A commit to a file that has no name any more would be lost without a word."""
+        if connection.writes and (connection.opening != self._openings or self._state() != self._seen):
+            raise Unreachable(
+                "The connection to the database is stale: its file was removed or exchanged meanwhile, and nothing "
+                "of this is stored.",
+                source=SOURCE,
+            )
 
     # Connections. A thread that connects keeps what it made here: whoever waits for it may be gone.
 
     def _connect_writer(self) -> None:
-        _make_private(self._path)
+        _make_private(self._path, make=self._require is None)
+        self._seen = self._state()  # of what is there now, or earlier: what comes later is noticed
         # Several processes that switch a new file to WAL at once can each find it locked.
-        self._writer = self._connect("PRAGMA journal_mode = WAL")
+        writer = self._connect("mode=rw", "PRAGMA journal_mode = WAL")
+        writer.writes = True
+        self._writer = writer
 
     def _connect_reader(self) -> None:
-        self._idle_readers.append(self._connect("PRAGMA query_only = ON"))
+        if self._writer is not None:
+            reader = self._connect("mode=rw", "PRAGMA query_only = ON")
+        else:  # the pragma reads, so that what cannot be read fails here
+            reader = self._connect("mode=ro&immutable=1" if self._frozen else "mode=ro", "PRAGMA schema_version")
+        self._idle_readers.append(reader)
 
-    def _connect(self, *pragmas: str) -> sqlite3.Connection:
+    def _connect(self, mode: str, *pragmas: str) -> _Connection:
+        opening = self._openings
         connection = sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode=rw",
+            f"{self._path.as_uri()}?{mode}",
             uri=True,
             timeout=0,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
             detect_types=sqlite3.PARSE_DECLTYPES | sqlite3.PARSE_COLNAMES,
+            factory=_Connection,
         )
+        connection.opening = opening
         try:
             for pragma in pragmas:
                 connection.execute(pragma)
@@ -147,61 +194,74 @@ class SQLite(Database):
             raise
         return connection
 
-    def _connections(self) -> Iterator[sqlite3.Connection]:
+    def _connections(self) -> Iterator[_Connection]:
         yield from self._idle_readers
         if self._writer is not None:
             yield self._writer
 
-    async def _take(self, *, writes: bool) -> sqlite3.Connection:
+    async def _take(self, *, writes: bool) -> _Connection:
+        if self._opened and (self._state() != self._seen or (writes and self._writer is None)):
+            self._opened = False
         if not self._opened:
             await self._ready()
         if writes:
-            await self._await_turn(self._writing_turn)
-            return cast("sqlite3.Connection", self._writer)  # opening made it
+            return await self._take_writer()
         await self._await_turn(self._reading_turns)
         try:
-            while not self._idle_readers:  # another may have taken the one that was made for us
-                await self._patiently(self._connect_reader)
-            return self._idle_readers.pop()
+            while True:
+                while not self._idle_readers:  # another may have taken the one that was made for us
+                    await self._patiently(self._connect_reader)
+                connection = self._idle_readers.pop()
+                if connection.opening == self._openings:
+                    return connection
+                self._retire(connection)
         except BaseException:
             self._reading_turns.release()
             raise
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
-        if connection is self._writer:
+    async def _take_writer(self) -> _Connection:
+        await self._await_turn(self._writing_turn)
+        if self._writer is None:
             self._writing_turn.release()
-        else:
+            raise read_only()
+        return self._writer
+
+    def _give_back(self, connection: _Connection) -> None:
+        if connection.opening != self._openings:
+            self._retire(connection)
+        elif not connection.writes:
             self._idle_readers.append(connection)
-            self._reading_turns.release()
+        (self._writing_turn if connection.writes else self._reading_turns).release()
 
     async def _await_turn(self, turn: asyncio.Lock | asyncio.Semaphore) -> None:
         try:
             async with asyncio.timeout(self._busy_s if turn.locked() else None):
                 await turn.acquire()
         except TimeoutError as e:
-            raise _busy() from e
+            raise busy() from e
 
     @asynccontextmanager
-    async def _own_connection(self) -> AsyncIterator[sqlite3.Connection]:
+    async def _own_connection(self) -> AsyncIterator[_Connection]:
         connection = await self._take(writes=True)
         try:
             yield connection
         finally:
             self._give_back(connection)
 
-    async def _begin(self, *, writes: bool) -> sqlite3.Connection:
+    async def _begin(self, *, writes: bool) -> _Connection:
         connection = await self._take(writes=writes)
         try:
-            await self._patiently(connection.execute, "BEGIN IMMEDIATE" if writes else "BEGIN")
+            await self._patiently(_executed, connection, "BEGIN IMMEDIATE" if writes else "BEGIN")
         except BaseException:  # it may have begun when a cancellation arrived
             await finished(self._end(connection, commit=False))
             raise
         return connection
 
-    async def _end(self, connection: sqlite3.Connection, *, commit: bool) -> None:
+    async def _end(self, connection: _Connection, *, commit: bool) -> None:
         try:
             if commit:
-                await self._patiently(connection.execute, "COMMIT")
+                self._check_place(connection)
+                await self._patiently(_executed, connection, "COMMIT")
         finally:
             with contextlib.suppress(SourceError):
                 if connection.in_transaction:
@@ -217,22 +277,25 @@ class SQLite(Database):
         finally:
             self._give_back(connection)
 
-    async def _fetch(self, connection: sqlite3.Connection, sql: str, values: Mapping[str, Any]) -> list[Row]:
+    async def _fetch(self, connection: _Connection, sql: str, values: Mapping[str, Any]) -> list[Row]:
         statement = _compiled(sql)
         # A write that has begun is let finish; on the writer that goes for reads as well.
-        stop = None if connection is self._writer else connection.interrupt
-        bound = statement.bind(values, _bound)
-        return await self._patiently(_fetched, connection, statement.text, bound, stop=stop)
+        stop = None if connection.writes else connection.interrupt
+        fit = statement.bind(values, bound)
+        found = await self._patiently(_fetched, connection, statement.text, fit, stop=stop)
+        if self._frozen and self._state() != self._seen:  # somebody else could write it after all
+            raise busy()
+        return found
 
-    async def _execute(self, connection: sqlite3.Connection, sql: str, values: Mapping[str, Any]) -> int:
+    async def _execute(self, connection: _Connection, sql: str, values: Mapping[str, Any]) -> int:
         statement = _compiled(sql)
-        bound = statement.bind(values, _bound)
-        return await self._patiently(_executed, connection, statement.text, bound)
+        fit = statement.bind(values, bound)
+        return await self._patiently(_executed, connection, statement.text, fit)
 
-    async def _execute_many(self, connection: sqlite3.Connection, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    async def _execute_many(self, connection: _Connection, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
         statement = _compiled(sql)
-        bound = (statement.bind(row, _bound) for row in rows)  # on the thread: it may be long
-        await self._patiently(connection.executemany, statement.text, bound)
+        fit = (statement.bind(row, bound) for row in rows)  # on the thread: it may be long
+        await self._patiently(_executed_many, connection, statement.text, fit)
 
     async def _patiently(self, work: Callable[..., T], *arguments: Any, stop: Callable[[], None] | None = None) -> T:
         """Do `work`, which does nothing when it finds the file locked, as soon as it is not."""
@@ -241,14 +304,14 @@ class SQLite(Database):
             try:
                 return await self._call(work, *arguments, stop=stop)
             except sqlite3.OperationalError as e:
-                if _code(e) not in _LOCKED:
-                    raise _in_our_words(e) from e
+                if code(e) not in LOCKED:
+                    raise in_our_words(e) from e
                 now = asyncio.get_running_loop().time()
                 give_up = give_up or now + self._busy_s
                 if now >= give_up:
-                    raise _busy() from e
+                    raise busy() from e
             except (sqlite3.Error, OSError, UnicodeEncodeError, OverflowError) as e:
-                raise _in_our_words(e) from e
+                raise in_our_words(e) from e
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
@@ -279,80 +342,43 @@ def _compiled(sql: str) -> Statement:
 
 def _fetched(connection: sqlite3.Connection, sql: str, values: Sequence[Any]) -> list[Row]:
     cursor = connection.execute(sql, values)
-    found = cursor.fetchall()
-    names = [column[0] for column in cursor.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in found]
+    try:
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    except (ValueError, OverflowError) as e:
+        raise QueryFailed("A stored value is not of its column's type.", source=SOURCE) from e
+    finally:
+        cursor.close()  # one that is left halfway keeps the connection in its past
 
 
-def _executed(connection: sqlite3.Connection, sql: str, values: Sequence[Any]) -> int:
+# A cursor never leaves its thread: while one is alive, closing its connection leaves the file open.
+
+
+def _executed(connection: sqlite3.Connection, sql: str, values: Sequence[Any] = ()) -> int:
     before = connection.total_changes
-    touched = connection.execute(sql, values).rowcount
-    # The driver does not count a write that starts with WITH.
-    return touched if touched >= 0 else connection.total_changes - before
+    with contextlib.closing(connection.execute(sql, values)) as cursor:
+        # The driver does not count a write that starts with WITH.
+        return cursor.rowcount if cursor.rowcount >= 0 else connection.total_changes - before
 
 
-def _make_private(path: Path) -> None:
-    for folder in reversed(path.absolute().parents):
+def _executed_many(connection: sqlite3.Connection, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+    connection.executemany(sql, rows).close()
+
+
+def _make_private(path: Path, *, make: bool) -> None:
+    for folder in reversed(path.parents) if make else ():
         if not folder.exists():
             folder.mkdir(mode=0o700, exist_ok=True)
     # The log and the shared memory that SQLite puts beside it get the same mode.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if make else 0), 0o600))
 
 
-# Failures in our words. The low byte of SQLite's code is the kind, the rest says more.
-
-_LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_RULES = {
-    sqlite3.SQLITE_CONSTRAINT_UNIQUE: "unique",
-    sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: "unique",
-    sqlite3.SQLITE_CONSTRAINT_ROWID: "unique",
-    sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: "foreign_key",
-    sqlite3.SQLITE_CONSTRAINT_CHECK: "check",
-    sqlite3.SQLITE_CONSTRAINT_NOTNULL: "not_null",
-}
-_READ_ONLY = "The database file may not be written."
-_UNOPENED = "No connection to the database: its file cannot be opened."
-_FULL = "The disk of the database is full."
-_SCHEMA = "A table or column is missing: the database's schema is not this program's. Run `quantdeck migrate`."
-_KINDS: dict[int, tuple[type[SourceError], str]] = {
-    sqlite3.SQLITE_READONLY: (Denied, _READ_ONLY),
-    sqlite3.SQLITE_PERM: (Denied, _READ_ONLY),
-    sqlite3.SQLITE_AUTH: (Denied, _READ_ONLY),
-    sqlite3.SQLITE_CANTOPEN: (Unreachable, _UNOPENED),
-    sqlite3.SQLITE_CORRUPT: (QueryFailed, "The database file is damaged; restore it from a copy."),
-    sqlite3.SQLITE_NOTADB: (QueryFailed, "The database file is damaged, or no database at all."),
-    sqlite3.SQLITE_FULL: (QueryFailed, _FULL),
-    sqlite3.SQLITE_IOERR: (QueryFailed, "The disk of the database failed to read or write."),
-    sqlite3.SQLITE_TOOBIG: (QueryFailed, "A value is too large to store."),
-}
-_FILE_KINDS: dict[int | None, tuple[type[SourceError], str]] = {
-    errno.EACCES: (Denied, _READ_ONLY),
-    errno.EPERM: (Denied, _READ_ONLY),
-    errno.EROFS: (Denied, _READ_ONLY),
-    errno.ENOSPC: (QueryFailed, _FULL),
-    errno.EDQUOT: (QueryFailed, _FULL),
-}
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - unlike Path's it never raises
 
 
-def _code(e: BaseException) -> int:
-    return int(getattr(e, "sqlite_errorcode", 0)) & 0xFF
-
-
-def _busy() -> Busy:
-    return Busy("The database is busy with other work; try again.", source=SQLite.source)
-
-
-def _in_our_words(e: Exception) -> SourceError:
-    code = _code(e)
-    if code == sqlite3.SQLITE_CONSTRAINT:
-        rule = _RULES.get(getattr(e, "sqlite_errorcode", 0), "other")
-        return QueryFailed("The values break a rule of the table.", source=SQLite.source, rule=rule)
-    if isinstance(e, OSError):
-        error, sentence = _FILE_KINDS.get(e.errno, (Unreachable, _UNOPENED))
-    elif isinstance(e, (UnicodeEncodeError, OverflowError)):
-        error, sentence = QueryFailed, "A value does not fit the database's types."
-    elif str(e).startswith("no such"):
-        error, sentence = QueryFailed, _SCHEMA
-    else:
-        error, sentence = _KINDS.get(code, (QueryFailed, "The database refused the query."))
-    return error(sentence, source=SQLite.source)
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0

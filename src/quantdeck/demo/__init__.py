@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
 
 from quantdeck.connections.database import Database
+from quantdeck.connections.databases import Databases
 from quantdeck.connections.sqlite import SQLite
 from quantdeck.core.clock import Clock
 from quantdeck.demo.world import World
@@ -24,32 +28,62 @@ _TABLES = ("implementation_signals", "strategy_implementations", "strategy_specs
 
 
 async def make(settings: Settings, *, seed: int, days: int) -> str:
-    """Make the home a demo world, or make it anew; what is in it, in a few words."""
+    """Make the home a demo world, or make it anew; what is in it, in a few words.
+
+    Until everything is written the home is marked as unfinished and is not served. Who breaks this off at any point
+    makes it again.
+    """
+    now = Clock.parse(settings.clock).now()  # where the clock stands still, the world is lived in up to there
     _refuse_the_real(settings)
-    settings.home_path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    settings.demo_mark.write_bytes(orjson.dumps({"seed": seed, "days": days}))
-    desk = _desk(settings)
+    with _unfinished(settings, orjson.dumps({"seed": seed, "days": days})):
+        desk = SQLite(settings.home_path / "desk.db", groups=("desk",))
+        try:
+            return await _fill(desk, World(seed), days, now)
+        finally:
+            await desk.close()
+
+
+@contextmanager
+def _unfinished(settings: Settings, text: bytes) -> Iterator[None]:
+    """Mark the home as unfinished while this is entered, and as a demo world when it was left well."""
+    mark = settings.unfinished_demo_mark
     try:
-        # where the clock stands still, the world is lived in up to there
-        return await _fill(desk, World(seed), days, Clock.parse(settings.clock).now())
-    finally:
-        await desk.close()
+        settings.home_path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with mark.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a process that is killed lets go of it
+            os.truncate(file.fileno(), 0)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # or a power cut could leave a finished world with an empty mark
+            yield
+            mark.replace(settings.demo_mark)
+    except BlockingIOError as error:
+        raise MisconfiguredError(f"{settings.home_path} is being made a demo world by another process") from error
+    except OSError as error:
+        raise MisconfiguredError(f"{settings.home_path} cannot be made a demo world: {error.strerror}") from error
 
 
 async def keep_current(settings: Settings) -> None:
     """Write signals further ahead, day by day, for as long as a server runs.
 
     Several processes may do this to one home: each looks again inside its transaction, so one of
-    them writes and the others find it done.
+    them writes and the others find it done. A world that was made anew meanwhile goes on as what it is now.
     """
-    world = World(orjson.loads(settings.demo_mark.read_bytes())["seed"])
-    desk = _desk(settings)
+    databases = Databases(settings)
     try:
         while True:
-            await extend(desk, world, datetime.now(UTC))
+            if (world := _marked(settings)) is not None:
+                await extend(databases.of("desk"), world, datetime.now(UTC))
             await asyncio.sleep(timedelta(hours=6).total_seconds())
     finally:
-        await desk.close()
+        await databases.close()
+
+
+def _marked(settings: Settings) -> World | None:
+    """The world of this home; None while it is being made, or where there is none any more."""
+    if settings.is_unfinished_demo or not settings.is_demo:
+        return None
+    return World(orjson.loads(settings.demo_mark.read_bytes())["seed"])
 
 
 def _refuse_the_real(settings: Settings) -> None:
@@ -59,10 +93,6 @@ def _refuse_the_real(settings: Settings) -> None:
         raise MisconfiguredError(
             f"{settings.home_path} holds data that is not a demo world's; choose another QUANTDECK_HOME for the demo"
         )
-
-
-def _desk(settings: Settings) -> SQLite:
-    return SQLite(settings.home_path / "desk.db", groups=("desk",))
 
 
 async def _fill(desk: Database, world: World, days: int, now: datetime) -> str:
@@ -79,20 +109,20 @@ async def _fill(desk: Database, world: World, days: int, now: datetime) -> str:
 
 async def extend(desk: Database, world: World, now: datetime) -> None:
     """Write signals up to AHEAD of now, where that is a day's worth or more."""
-    latest = await _latest(desk)
-    if latest > now + AHEAD - timedelta(days=1):
+    if await _latest(desk, now) > now + AHEAD - timedelta(days=1):
         return
     async with desk.transaction():
-        since = await _latest(desk)
+        since = await _latest(desk, now)
         rows = [row for row in world.signals(since, now + AHEAD) if row["signal_timestamp"] > since]
         await _insert(desk, "implementation_signals", rows)
 
 
-async def _latest(desk: Database) -> datetime:
+async def _latest(desk: Database, now: datetime) -> datetime:
+    """When the last signal is due; now, where there is none."""
     row = await desk.row('SELECT max(signal_timestamp) AS "latest [TIMESTAMP]" FROM implementation_signals')
     assert row is not None
-    latest: datetime = row["latest"]
-    return latest
+    latest: datetime | None = row["latest"]
+    return latest or now
 
 
 async def _insert(desk: Database, table: str, rows: Sequence[dict[str, Any]]) -> None:

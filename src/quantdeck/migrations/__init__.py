@@ -1,7 +1,7 @@
 """Numbered SQL, applied once: `<group>/NNNN_name.sql`, each group's pending files in one transaction.
 
-A file is written for both engines with the tokens below; statements end with `;` at the end of a line.
-An applied file is never edited: a change is a new number.
+A file is written for both engines with the tokens below, each after its column's name; statements end with `;` at
+the end of a line. An applied file is never edited: a change is a new number.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _TYPES = {
         "int": "INTEGER",
         "json": "JSON",
         "numeric": "REAL",
+        "object": "JSON",
         "text": "TEXT",
         "timestamp": "TIMESTAMP",
         "uuid": "TEXT",
@@ -39,11 +40,31 @@ _TYPES = {
         "int": "BIGINT",
         "json": "JSONB",
         "numeric": "NUMERIC",
+        "object": "JSONB",
         "text": 'TEXT COLLATE "C"',  # in byte order, as SQLite has it
         "timestamp": "TIMESTAMPTZ",
         "uuid": "UUID",
     },
 }
+# SQLite takes anything into any column, so there a check says what a column is. Times are compared as texts, and
+# only in this one form do they sort: 2026-01-15T09:30:00.000000Z.
+_CHECKS = {
+    "sqlite": {
+        "bool": "{0} IN (0, 1)",
+        "float": "typeof({0}) IN ('real', 'null')",
+        "int": "typeof({0}) IN ('integer', 'null')",
+        "json": "{0} IS NULL OR json_valid({0})",
+        "numeric": "typeof({0}) IN ('real', 'null')",
+        "object": "CASE WHEN json_valid({0}) THEN json_type({0}) = 'object' ELSE {0} IS NULL END",
+        "timestamp": "{0} IS strftime('%Y-%m-%dT%H:%M:%S', substr({0}, 1, 19), '+0 days') || substr({0}, 20)"
+        " AND substr({0}, 20) GLOB '.[0-9][0-9][0-9][0-9][0-9][0-9]Z' AND substr({0}, 1, 4) > '0000'",
+        "uuid": "{0} GLOB '????????-????-????-????-????????????' AND {0} NOT GLOB '*[^0-9a-f-]*'",
+    },
+    "postgresql": {
+        "object": "jsonb_typeof({0}) = 'object'",
+    },
+}
+_TOKEN = re.compile(r'(?:(?P<column>\b(?!AS\b)\w+|"[^"]+")\s+)?\{(?P<kind>\w+)\}', re.IGNORECASE)
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql")
 _ALWAYS = "journal"
 
@@ -125,7 +146,13 @@ def _read(folder: Traversable, source: str) -> Iterator[Migration]:
 
 
 def _with_types(text: str, source: str) -> str:
-    return re.sub(r"\{(\w+)\}", lambda token: _TYPES[source][token[1]], text)
+    def typed(token: re.Match[str]) -> str:
+        column, kind = token["column"], token["kind"]
+        check = _CHECKS[source].get(kind) if column else None
+        said = f"{column} {_TYPES[source][kind]}" if column else _TYPES[source][kind]
+        return said if check is None else f"{said} CHECK ({check.format(column)})"
+
+    return _TOKEN.sub(typed, text)
 
 
 def _statements(text: str) -> Iterator[str]:

@@ -23,7 +23,7 @@ CREATE TABLE strategy_implementations (
     impl_id {uuid} PRIMARY KEY,
     spec_id {uuid} NOT NULL REFERENCES strategy_specs (spec_id) ON DELETE CASCADE,
     symbol {text} NOT NULL,
-    parameters {json} NOT NULL,
+    parameters {object} NOT NULL,
     status {text} NOT NULL CHECK (status IN ('CANDIDATE', 'VALIDATED', 'DEPLOYED', 'RETIRED')),
     discovered_by {text} NOT NULL DEFAULT 'MANUAL',
     backtest_sharpe {float},

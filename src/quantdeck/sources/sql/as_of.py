@@ -13,16 +13,17 @@ __all__ = ["canonical_uuid", "refuse_later"]
 
 
 def refuse_later(changes: Iterable[datetime | None], *, as_of: Now, what: str, source: str) -> None:
-    """Refuse rows that were changed after a fixed instant: what they said then is gone."""
+    """Refuse rows that were changed after a fixed instant: what they said then is gone.
+
+    When it was is for the log only: whoever asks stands at that instant and must not learn what comes.
+    """
     for changed_at in changes:
         if as_of.fixed and changed_at is not None and changed_at > as_of:
             raise NotInPast(
-                f"{what} was changed at {iso(changed_at)}, after the fixed clock; "
-                "its earlier state is not found in this database",
+                f"{what} was changed after the fixed clock; its earlier state is not found in this database",
                 source=source,
-                changed_at=changed_at,
                 clock=as_of,
-            )
+            ) from LookupError(f"changed at {iso(changed_at)}")
 
 
 def canonical_uuid(text: str) -> str | None:

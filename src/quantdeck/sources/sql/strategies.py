@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from typing import Any, Literal
 
 from quantdeck.connections.database import Database, Row
@@ -16,11 +17,13 @@ __all__ = ["Metric", "RankedStrategy", "Signal", "Strategies", "Strategy"]
 
 Metric = Literal["sharpe", "accuracy", "return"]
 
-_EARNED = """
-    COALESCE(i.forward_sharpe, i.backtest_sharpe) AS sharpe,
-    COALESCE(i.forward_accuracy, i.backtest_accuracy) AS accuracy,
-    COALESCE(i.forward_return, i.backtest_return) AS earned
-"""
+_MEASURED = "CASE WHEN {0} BETWEEN -1e308 AND 1e308 THEN {0} END"
+"""A stored figure, and NULL for NaN and the infinities, which would be best or worst of all."""
+
+_EARNED = ", ".join(
+    f"COALESCE({_MEASURED.format(f'i.forward_{figure}')}, {_MEASURED.format(f'i.backtest_{figure}')}) AS {name}"
+    for figure, name in (("sharpe", "sharpe"), ("accuracy", "accuracy"), ("return", "earned"))
+)
 
 # Eligible: validated or deployed, of an active spec, for the symbol, and known as of the instant.
 _ELIGIBLE = """
@@ -54,7 +57,7 @@ _CHANGED = """
 """
 
 _FOUND = """
-    SELECT i.impl_id, i.symbol, i.parameters, i.updated_at FROM strategy_implementations i
+    SELECT i.symbol, i.parameters, i.updated_at FROM strategy_implementations i
     WHERE i.impl_id = :strategy_id AND i.created_at <= :as_of
 """
 
@@ -113,7 +116,7 @@ class Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What a strategy said, in the three words there are, and when."""
+    """What a strategy said, in the three words there are, how strongly (0 to 1), and when."""
 
     strategy_id: str
     action: Action
@@ -158,7 +161,8 @@ class Strategies(Source):
         if row is None:
             return None
         refuse_later([row["updated_at"]], as_of=as_of, what=f"Strategy {canonical}", source=self.source)
-        return Strategy(str(row["impl_id"]), row["symbol"], row["parameters"])
+        parameters = row["parameters"]
+        return Strategy(canonical, row["symbol"], parameters if isinstance(parameters, dict) else {})
 
     async def latest_signal(self, strategy_id: str, symbol: str, *, as_of: Now) -> Signal | None:
         """The newest signal known as of the instant, however old."""
@@ -188,5 +192,9 @@ def _ranked(row: Row) -> RankedStrategy:
 
 
 def _signal(strategy_id: str, row: Row) -> Signal:
-    strength = 0.0 if row["strength"] is None else float(row["strength"])
-    return Signal(strategy_id, _ACTIONS[row["action"]], strength, row["signal_timestamp"])
+    return Signal(strategy_id, _ACTIONS[row["action"]], _share(row["strength"]), row["signal_timestamp"])
+
+
+def _share(strength: float | None) -> float:
+    """A strength within 0 to 1; one that nobody measured, or that is no number, is none."""
+    return min(max(strength, 0.0), 1.0) if strength is not None and isfinite(strength) else 0.0
