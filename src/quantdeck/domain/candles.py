@@ -1,0 +1,131 @@
+"""Bars as columns, and the one way in which coarser bars are made of finer ones.
+
+numpy is imported inside functions: a server that only lists its tools must not pay for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from quantdeck.domain.timeframes import Timeframe
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Seconds = NDArray[np.int64]
+
+__all__ = ["COLUMNS", "Bars", "closed_before", "faults", "joined", "resampled", "settled"]
+
+COLUMNS = ("open", "high", "low", "close", "volume")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bars:
+    """Bars of one symbol, a column each. `time` is each bar's open in whole seconds since 1970, ascending, none twice.
+
+    A minute without a trade has no bar: gaps stay gaps, here and in what is derived.
+    """
+
+    time: Seconds
+    open: Floats
+    high: Floats
+    low: Floats
+    close: Floats
+    volume: Floats
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def __getitem__(self, part: slice) -> Bars:
+        return Bars(*(column[part] for column in self.columns()))
+
+    def columns(self) -> Iterator[Any]:
+        """All six, `time` first."""
+        return (getattr(self, field.name) for field in fields(self))
+
+    def between(self, start_s: int, end_s: int) -> Bars:
+        """Those that open at or after the start and before the end."""
+        low, high = self.time.searchsorted((start_s, end_s))
+        return self[int(low) : int(high)]
+
+    @classmethod
+    def of(cls, time: Sequence[int] | Seconds, *columns: Sequence[float] | Floats) -> Bars:
+        """Bars of anything that can be made columns of: open, high, low, close, volume."""
+        import numpy as np
+
+        return cls(np.asarray(time, dtype=np.int64), *(np.asarray(column, dtype=np.float64) for column in columns))
+
+    @classmethod
+    def none(cls) -> Bars:
+        """Not one."""
+        return cls.of((), *((),) * len(COLUMNS))
+
+
+def joined(parts: Sequence[Bars]) -> Bars:
+    """Bars that follow one another, as one."""
+    import numpy as np
+
+    parts = [part for part in parts if len(part)]
+    if len(parts) < 2:
+        return parts[0] if parts else Bars.none()
+    return Bars(*map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
+
+
+def settled(bars: Bars) -> Bars:
+    """The same bars in order, and of several with one open the last: a correction comes after what it corrects."""
+    import numpy as np
+
+    if (np.diff(bars.time) > 0).all():
+        return bars
+    order = bars.time.argsort(kind="stable")
+    time = bars.time[order]
+    last = np.append(np.diff(time) != 0, True)
+    return Bars(*(column[order][last] for column in bars.columns()))
+
+
+def faults(bars: Bars, base: Timeframe) -> dict[str, Any]:
+    """By what is wrong, which bars cannot be stored: a mask over them for each fault that there is."""
+    import numpy as np
+
+    prices = np.vstack((bars.open, bars.high, bars.low, bars.close))
+    with np.errstate(invalid="ignore"):
+        found = {
+            "not a finite number": ~np.isfinite(np.vstack((prices, bars.volume))).all(axis=0),
+            "high is below another price": (prices > bars.high).any(axis=0),
+            "low is above another price": (prices < bars.low).any(axis=0),
+            "negative volume": bars.volume < 0,
+            f"opens between two bars of {base}": bars.time % base.seconds != 0,
+        }
+    return {fault: mask for fault, mask in found.items() if mask.any()}
+
+
+def closed_before(as_of_s: float, timeframe: Timeframe) -> int:
+    """Bars that open before this are closed by then; a bar is known at its close."""
+    return timeframe.floor(as_of_s)
+
+
+def resampled(bars: Bars, to: Timeframe) -> Bars:
+    """Coarser bars: first open, highest high, lowest low, last close, all the volume, named by the bucket's open.
+
+    A bucket in which nothing opened has no bar. The first and the last bucket are as whole as the bars that are given:
+    who asks cuts at bucket edges.
+    """
+    import numpy as np
+
+    if not len(bars):
+        return bars
+    bucket = bars.time // to.seconds
+    first = np.flatnonzero(np.diff(bucket, prepend=bucket[0] - 1))
+    last = np.append(first[1:], len(bucket)) - 1
+    return Bars(
+        time=bucket[first] * to.seconds,
+        open=bars.open[first],
+        high=np.maximum.reduceat(bars.high, first),
+        low=np.minimum.reduceat(bars.low, first),
+        close=bars.close[last],
+        volume=np.add.reduceat(bars.volume, first),
+    )
