@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.support.services import MISSING
+
+# Its deadline is a wall-clock assertion: a busy machine fails it.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

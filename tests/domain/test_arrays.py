@@ -9,7 +9,7 @@ import sys
 import pytest
 
 MODULES = ("arrays", "calendars", "indicators", "symbols", "volatility")
-HEAVY = ("numpy", "talib", "pandas", "polars", "holidays", "zoneinfo", "dateutil")
+HEAVY = ("numpy", "talib", "pandas", "polars", "holidays", "dateutil")
 
 REPORT = """
 import json, sys

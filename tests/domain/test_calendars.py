@@ -58,7 +58,7 @@ def test_every_day_from_1990_to_2027_is_that_of_the_exchange(oracle):
     assert ours == sorted(ours)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(instant=INSTANTS)
 def test_open_and_next_open_are_those_of_the_exchange(oracle, instant):
     minute = instant.replace(second=0, microsecond=0)
@@ -173,7 +173,7 @@ def test_bars_are_counted_by_their_beginning_half_open():
 
 
 @MARKETS
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(since=INSTANTS, days=st.floats(0, 12), step_s=st.sampled_from([300, 900, 3_600, 14_400, 86_400]))
 def test_expected_bars_are_those_counted_one_by_one(market: Market, since, days, step_s):
     until = since + timedelta(days=days)
@@ -184,7 +184,7 @@ def test_expected_bars_are_those_counted_one_by_one(market: Market, since, days,
 
 
 @MARKETS
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(instants=st.lists(INSTANTS, min_size=3, max_size=3))
 def test_open_time_adds_up_and_passes_only_when_open(market: Market, instants):
     first, second, third = sorted(instants)
@@ -196,7 +196,7 @@ def test_open_time_adds_up_and_passes_only_when_open(market: Market, instants):
 
 
 @MARKETS
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(instant=INSTANTS)
 def test_it_is_closed_until_just_before_it_next_opens(market: Market, instant):
     following = market.next_open(instant)

@@ -17,6 +17,7 @@ from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta, tzi
 from functools import cache, lru_cache
 from itertools import accumulate
 from typing import Literal
+from zoneinfo import ZoneInfo
 
 from quantdeck.domain.symbols import AssetClass, asset_class
 
@@ -201,9 +202,7 @@ def _local(day: date, at: time) -> int:
 
 @cache
 def _new_york() -> tzinfo:
-    from zoneinfo import ZoneInfo  # its data is read from a file, which no import does here
-
-    return ZoneInfo("America/New_York")
+    return ZoneInfo("America/New_York")  # reads a file, which no import here does
 
 
 _CLOSES_AT = re.compile(r"close at (\d+):(\d+)([ap])m")

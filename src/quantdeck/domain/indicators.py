@@ -7,7 +7,7 @@ needs not even that.
 
 TA-Lib does what looks back on itself. Sums over a window are ours: its running ones keep the rounding errors of all
 that has left the window, so that one bad print of 1e300 makes every later average wrong, and a flat series is not
-equal to its own average. Nor are its MACD and RSI used: the first starts its EMAs late, the second gives 0 where
+equal to its own average. Nor are its MACD and RSI used: the first starts its fast EMA late, the second gives 0 where
 nothing moves.
 """
 
