@@ -1,6 +1,6 @@
 """numpy and TA-Lib, loaded when they are first used, and what all figures over bars have in common.
 
-Loading numpy takes a twentieth of a second, which a server that is asked for nothing but its tools need not spend. So
+Loading numpy takes a tenth of a second, which a server that is asked for nothing but its tools need not spend. So
 no module of figures loads it by being imported: `np` and `talib` stand in for the modules until something in them is
 asked for. Series are float64 arrays, oldest first.
 """
