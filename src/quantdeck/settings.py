@@ -25,8 +25,9 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 
 from quantdeck.core.clock import Clock
+from quantdeck.domain.timeframes import TIMEFRAMES
 
-__all__ = ["Cache", "Http", "MisconfiguredError", "PostgreSQL", "Settings"]
+__all__ = ["Cache", "Http", "InfluxDB", "MisconfiguredError", "PostgreSQL", "Settings"]
 
 
 PREFIX = "QUANTDECK_"
@@ -67,6 +68,12 @@ def _told_clock(text: str) -> str:
     return text
 
 
+def _timeframe(text: str) -> str:
+    if text not in TIMEFRAMES:
+        raise ValueError(f"must be one of {', '.join(TIMEFRAMES)}")
+    return text
+
+
 Names = Annotated[list[str], BeforeValidator(_listed)]
 File = Annotated[Path, AfterValidator(_expanded)]
 Seconds = Annotated[float, Field(ge=0)]
@@ -95,6 +102,34 @@ class PostgreSQL(_Group):
         if self.min_connections > self.max_connections:
             raise ValueError(f"min_connections {self.min_connections} is above max_connections {self.max_connections}")
         return self
+
+
+class InfluxDB(_Group):
+    """Candles in InfluxDB. The sizes of the pool are the first spec's, the names tradestream's."""
+
+    max_connections: int = Field(5, ge=1, description="never more than this many")
+    idle_s: float = Field(60, gt=0, description="after which an idle one is closed")
+    connect_s: float = Field(3, gt=0, description="longest wait for a connection, new or free")
+    read_s: float = Field(15, gt=0, description="longest silence of a server that was asked")
+    url: str = Field("", json_schema_extra=_also("INFLUXDB_URL"), description="of the server, http:// or https://")
+    token: SecretStr = Field(SecretStr(""), json_schema_extra=_also("INFLUXDB_TOKEN"), description="versions 2 and 3")
+    auth: Literal["token", "bearer"] = Field("token", description="how the token is presented")
+    user: str = Field("", description="version 1, with a password")
+    password: SecretStr = Field(SecretStr(""), description="version 1")
+    org: str = Field("", json_schema_extra=_also("INFLUXDB_ORG"), description="sent along; versions 1 and 3 ignore it")
+    bucket: str = Field("", json_schema_extra=_also("INFLUXDB_BUCKET"), description="its bucket or database")
+    measurement: str = Field("candles", min_length=1, description="that holds the bars")
+    tag: str = Field("currency_pair", min_length=1, description="that holds the symbol")
+    separator: str = Field("/", max_length=1, description="between the halves of a pair in that tag")
+    field_open: str = Field("open", min_length=1, description="name of the field")
+    field_high: str = Field("high", min_length=1, description="name of the field")
+    field_low: str = Field("low", min_length=1, description="name of the field")
+    field_close: str = Field("close", min_length=1, description="name of the field")
+    field_volume: str = Field("volume", min_length=1, description="name of the field")
+    timeframe: Annotated[str, AfterValidator(_timeframe)] = Field(
+        "1m", description="length of the bars that are stored"
+    )
+    lookback_days: int = Field(365, ge=1, le=20_000, description="how far back is looked; every query is bounded")
 
 
 class Cache(_Group):
@@ -132,6 +167,12 @@ class Settings(_Group):
     )
     postgresql: PostgreSQL = PostgreSQL()
 
+    candles: SecretStr = Field(
+        SecretStr(""),
+        description="embedded, the default, or influxdb://host:8086/bucket; influxdb also where only its URL is set",
+    )
+    influxdb: InfluxDB = InfluxDB()
+
     state: str = Field("", description="where replicas agree on limits and idempotency keys: embedded, the default")
 
     tokens: File | None = Field(None, description="token file of the HTTP transport")
@@ -157,6 +198,14 @@ class Settings(_Group):
         "info", description="debug, info, warning (or warn), error"
     )
     log_file: File | None = Field(None, description="default: stderr")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _implied(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Where InfluxDB is named and nothing is said of candles, they are there."""
+        influxdb = given.get("influxdb") or {}
+        url = influxdb.url if isinstance(influxdb, InfluxDB) else influxdb.get("url")
+        return {"candles": "influxdb:", **given} if url else given
 
     @property
     def home_path(self) -> Path:

@@ -6,17 +6,16 @@ registry it was made with has. The versions are the lock's either way.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from tests.support.alone import alone
 from tests.support.services import missing
 
 __all__ = ["LISTED", "environment", "node", "opencode", "package", "run_node"]
@@ -43,7 +42,7 @@ def _packages() -> Path:
     """The folder `node_modules`."""
     digest = sha256(b"".join((LISTED / name).read_bytes() for name in FILES)).hexdigest()[:16]
     place = Path(sys.prefix) / "npm" / digest
-    with _alone(place):
+    with alone(place):
         if not place.exists():
             _install(place)
     return place / "node_modules"
@@ -100,12 +99,3 @@ def _install(place: Path) -> None:
     if said.returncode:
         raise missing(f"npm cannot install the packages: {said.stderr.strip()[-500:]}")
     making.rename(place)
-
-
-@contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """Several test runs may want it at once; one installs."""
-    place.parent.mkdir(exist_ok=True)
-    with place.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

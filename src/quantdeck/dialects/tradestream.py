@@ -22,8 +22,10 @@ __all__ = [
     "INVALID_SYMBOL",
     "UNAUTHORIZED",
     "Clamp",
+    "Market",
     "Offset",
     "Page",
+    "Pagination",
     "Symbol",
     "tradestream",
 ]
@@ -126,8 +128,16 @@ tradestream = Tradestream()
 
 
 def _pair(text: str) -> str:
+    return _resolved(text, symbols.pair)
+
+
+def _market(text: str) -> str:
+    return _resolved(text, symbols.pair_or_ticker)
+
+
+def _resolved(text: str, resolve: Callable[[str], str]) -> str:
     try:
-        return symbols.pair(text)
+        return resolve(text)
     except symbols.UnknownSymbolError as error:
         found = {"candidates": list(error.candidates)} if error.candidates else {}
         raise RejectedValue(str(error), symbol=text[:80], normalized=error.tried, **found) from None
@@ -154,6 +164,9 @@ ForceRefresh = Annotated[bool, Field(description="Bypass cache and fetch fresh d
 
 Symbol = Annotated[str, AfterValidator(_pair), Rejects(INVALID_SYMBOL), Field(description="Trading pair")]
 """A trading pair in any usual spelling; the tool gets the canonical one."""
+
+Market = Annotated[str, AfterValidator(_market), Rejects(INVALID_SYMBOL), Field(description="Trading pair or ticker")]
+"""A trading pair likewise, or the ticker of a stock."""
 
 Offset = Annotated[int, Field(ge=0, description="Number of items to skip for pagination")]
 

@@ -1,7 +1,4 @@
-"""Bars as columns, and the one way in which coarser bars are made of finer ones.
-
-numpy is imported inside functions: a server that only lists its tools must not pay for it.
-"""
+"""Bars as columns, and the one way in which coarser bars are made of finer ones."""
 
 from __future__ import annotations
 
@@ -9,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from quantdeck.domain.arrays import Floats, np
 from quantdeck.domain.timeframes import Timeframe
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
     Seconds = NDArray[np.int64]
 
 __all__ = ["COLUMNS", "Bars", "closed_before", "faults", "joined", "resampled", "settled"]
@@ -55,8 +51,6 @@ class Bars:
     @classmethod
     def of(cls, time: Sequence[int] | Seconds, *columns: Sequence[float] | Floats) -> Bars:
         """Bars of anything that can be made columns of: open, high, low, close, volume."""
-        import numpy as np
-
         return cls(np.asarray(time, dtype=np.int64), *(np.asarray(column, dtype=np.float64) for column in columns))
 
     @classmethod
@@ -67,8 +61,6 @@ class Bars:
 
 def joined(parts: Sequence[Bars]) -> Bars:
     """Bars that follow one another, as one."""
-    import numpy as np
-
     parts = [part for part in parts if len(part)]
     if len(parts) < 2:
         return parts[0] if parts else Bars.none()
@@ -77,8 +69,6 @@ def joined(parts: Sequence[Bars]) -> Bars:
 
 def settled(bars: Bars) -> Bars:
     """The same bars in order, and of several with one open the last: a correction comes after what it corrects."""
-    import numpy as np
-
     if (np.diff(bars.time) > 0).all():
         return bars
     order = bars.time.argsort(kind="stable")
@@ -89,8 +79,6 @@ def settled(bars: Bars) -> Bars:
 
 def faults(bars: Bars, base: Timeframe) -> dict[str, Any]:
     """By what is wrong, which bars cannot be stored: a mask over them for each fault that there is."""
-    import numpy as np
-
     prices = np.vstack((bars.open, bars.high, bars.low, bars.close))
     with np.errstate(invalid="ignore"):
         found = {
@@ -114,8 +102,6 @@ def resampled(bars: Bars, to: Timeframe) -> Bars:
     A bucket in which nothing opened has no bar. The first and the last bucket are as whole as the bars that are given:
     who asks cuts at bucket edges.
     """
-    import numpy as np
-
     if not len(bars):
         return bars
     bucket = bars.time // to.seconds

@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-__all__ = ["CRYPTO_NAMES", "QUOTES", "AssetClass", "UnknownSymbolError", "asset_class", "instrument", "pair"]
+__all__ = [
+    "CRYPTO_NAMES",
+    "QUOTES",
+    "AssetClass",
+    "UnknownSymbolError",
+    "asset_class",
+    "instrument",
+    "pair",
+    "pair_or_ticker",
+]
 
 AssetClass = Literal["stock", "crypto", "fx", "metal"]
 
@@ -64,6 +73,20 @@ def instrument(text: str) -> str:
         raise UnknownSymbolError(
             "is neither a trading pair such as BTC/USD nor a stock such as AAPL", error.tried
         ) from None
+
+
+def pair_or_ticker(text: str) -> str:
+    """A pair as `pair` reads it, or a stock or fund; here a coin's name alone is half a pair."""
+    try:
+        return pair(text)
+    except UnknownSymbolError:
+        try:
+            ticker = instrument(text)
+        except UnknownSymbolError:
+            ticker = "/"
+        if "/" in ticker:
+            raise
+        return ticker
 
 
 def asset_class(symbol: str) -> AssetClass:

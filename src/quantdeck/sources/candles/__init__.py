@@ -49,14 +49,14 @@ class Candles(Source):
 
     async def symbols(self, *, as_of: Now) -> list[str]:
         """Every symbol of which a bar had closed by then, in order."""
-        return sorted([found.symbol for found in await self._all() if _begun(found, as_of)])
+        return sorted([found.symbol for found in await self._all() if self._begun(found, as_of)])
 
     async def series(self, symbol: str, *, as_of: Now) -> Series | None:
         """What there was of a symbol by then; None where no bar had closed yet."""
         found = await self._series(symbol)
-        if found is None or not _begun(found, as_of):
+        if found is None or not self._begun(found, as_of):
             return None
-        newest = await self._before(found, closed_before(as_of.timestamp(), found.base), 1)
+        newest = await self._before(found, closed_before(self._known_until(symbol, as_of), found.base), 1)
         return Series(symbol, found.base, found.first_s, int(newest.time[-1])) if len(newest) else None
 
     async def between(self, symbol: str, timeframe: Timeframe, start: datetime, end: datetime, *, as_of: Now) -> Bars:
@@ -65,7 +65,7 @@ class Candles(Source):
         if found is None:
             return Bars.none()
         start_s = timeframe.ceil(start.timestamp())
-        end_s = min(timeframe.ceil(end.timestamp()), closed_before(as_of.timestamp(), timeframe))
+        end_s = min(timeframe.ceil(end.timestamp()), closed_before(self._known_until(symbol, as_of), timeframe))
         return await self._derived(found, timeframe, start_s, end_s)
 
     async def newest(self, symbol: str, timeframe: Timeframe, count: int, *, skip: int = 0, as_of: Now) -> Bars:
@@ -73,7 +73,7 @@ class Candles(Source):
         found = await self._readable(symbol, timeframe, as_of)
         if found is None:
             return Bars.none()
-        end_s = closed_before(as_of.timestamp(), timeframe)
+        end_s = closed_before(self._known_until(symbol, as_of), timeframe)
         wanted = count + skip
         if timeframe == found.base:
             bars = await self._before(found, end_s, wanted)
@@ -86,7 +86,9 @@ class Candles(Source):
         """How many closed bars there are, as far back as this store looks."""
         found = await self._readable(symbol, timeframe, as_of)
         return (
-            0 if found is None else await self._counted(found, timeframe, closed_before(as_of.timestamp(), timeframe))
+            0
+            if found is None
+            else await self._counted(found, timeframe, closed_before(self._known_until(symbol, as_of), timeframe))
         )
 
     def snapshot(self) -> AbstractAsyncContextManager[None]:
@@ -142,11 +144,18 @@ class Candles(Source):
     async def _write(self, symbol: str, base: Timeframe, bars: Bars) -> None:
         """Store bars that are sound and in order, all or none; the last version of a bar stays."""
 
+    def _known_until(self, symbol: str, as_of: Now) -> float:
+        """Up to when bars had become known: the instant itself, but for a feed that is always late."""
+        return as_of.timestamp()
+
     # What they share.
+
+    def _begun(self, series: Series, as_of: Now) -> bool:
+        return series.first_s + series.base.seconds <= self._known_until(series.symbol, as_of)
 
     async def _readable(self, symbol: str, timeframe: Timeframe, as_of: Now) -> Series | None:
         found = await self._series(symbol)
-        if found is None or not _begun(found, as_of):
+        if found is None or not self._begun(found, as_of):
             return None
         if not timeframe.is_made_of(found.base):
             raise FinerThanStored(symbol, timeframe, found.base)
@@ -174,10 +183,6 @@ class Candles(Source):
             have += len(part)
             end_s, reach_s = start_s, 2 * reach_s
         return joined(parts)[max(have - count, 0) :]
-
-
-def _begun(series: Series, as_of: Now) -> bool:
-    return series.first_s + series.base.seconds <= as_of.timestamp()
 
 
 async def _off_the_loop(size: int, work: Callable[[], T]) -> T:

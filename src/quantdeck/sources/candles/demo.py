@@ -1,0 +1,108 @@
+"""The demo market's candles: computed, never stored; any day is as quick as any other, the world always at the present.
+
+Served only where the home is marked as a demo world; app chooses it there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import orjson
+
+from quantdeck.connections.databases import Databases
+from quantdeck.core.clock import Now
+from quantdeck.core.errors import NotConfigured, QueryFailed
+from quantdeck.domain.arrays import np
+from quantdeck.domain.candles import Bars, joined
+from quantdeck.domain.demo_instruments import INSTRUMENTS, Instrument
+from quantdeck.domain.demo_market import DAY_S, DemoMarket
+from quantdeck.domain.demo_sessions import shape_of
+from quantdeck.domain.timeframes import MINUTE, Timeframe
+from quantdeck.settings import Settings
+from quantdeck.sources.candles import Candles, Series
+
+__all__ = ["DemoCandles", "connect"]
+
+BEGAN_S = 1_577_836_800
+"""2020-01-01: no bar is older."""
+ENDS_S = 4_102_444_800
+"""2100-01-01. Until its own time has come, the as-of barrier keeps each bar out of every answer."""
+
+
+def connect(url: str, settings: Settings, databases: Databases) -> DemoCandles:
+    """The adapter, of the world whose seed the home's mark names."""
+    del url, databases
+    if not settings.is_demo:
+        raise NotConfigured(
+            "No demo world: this home is not marked as one. Make it with `quantdeck demo`, or set QUANTDECK_CANDLES",
+            source="demo",
+            setting="QUANTDECK_CANDLES",
+        )
+    mark = settings.unfinished_demo_mark if settings.is_unfinished_demo else settings.demo_mark
+    return DemoCandles(DemoMarket(orjson.loads(mark.read_bytes())["seed"], shape_of))
+
+
+class DemoCandles(Candles):
+    """See the port."""
+
+    source = "demo"
+
+    def __init__(self, market: DemoMarket) -> None:
+        self._market = market
+
+    async def forget(self, symbol: str) -> None:
+        raise _computed()
+
+    def _known_until(self, symbol: str, as_of: Now) -> float:
+        instrument = INSTRUMENTS.get(symbol)
+        return super()._known_until(symbol, as_of) - (instrument.late_s if instrument else 0)
+
+    async def _all(self) -> list[Series]:
+        return [_series(symbol) for symbol in INSTRUMENTS]
+
+    async def _series(self, symbol: str) -> Series | None:
+        return _series(symbol) if symbol in INSTRUMENTS else None
+
+    async def _between(self, series: Series, start_s: int, end_s: int) -> Bars:
+        return await asyncio.to_thread(self._made, INSTRUMENTS[series.symbol], max(start_s, BEGAN_S), end_s)
+
+    async def _before(self, series: Series, end_s: int, count: int) -> Bars:
+        return await asyncio.to_thread(self._made_back, INSTRUMENTS[series.symbol], end_s, count)
+
+    async def _counted(self, series: Series, timeframe: Timeframe, end_s: int) -> int:
+        return await asyncio.to_thread(self._numbered, INSTRUMENTS[series.symbol], timeframe, end_s)
+
+    async def _write(self, symbol: str, base: Timeframe, bars: Bars) -> None:
+        raise _computed()
+
+    def _made(self, instrument: Instrument, start_s: int, end_s: int) -> Bars:
+        days = range(start_s // DAY_S, -(-end_s // DAY_S))
+        return joined([self._market.day(instrument, day) for day in days]).between(start_s, end_s)
+
+    def _made_back(self, instrument: Instrument, end_s: int, count: int) -> Bars:
+        parts: list[Bars] = []
+        have, day = 0, (end_s - 1) // DAY_S
+        while have < count and day * DAY_S >= BEGAN_S:
+            part = self._market.day(instrument, day).between(BEGAN_S, end_s)
+            parts.insert(0, part)
+            have += len(part)
+            day -= 1
+        return joined(parts)[max(have - count, 0) :]
+
+    def _numbered(self, instrument: Instrument, timeframe: Timeframe, end_s: int) -> int:
+        """By the hours of trading alone: no price is computed to be counted."""
+        last, minutes = end_s // DAY_S, end_s % DAY_S // 60
+        step = timeframe.seconds // 60
+        whole = [self._market.heard(instrument, day) for day in range(BEGAN_S // DAY_S, last)]
+        begun = self._market.heard(instrument, last) & (np.arange(DAY_S // 60) < minutes)
+        return sum(int(day.reshape(-1, step).any(axis=1).sum()) for day in (*whole, begun))
+
+
+def _series(symbol: str) -> Series:
+    return Series(symbol, MINUTE, BEGAN_S, ENDS_S)
+
+
+def _computed() -> QueryFailed:
+    return QueryFailed(
+        "The demo market is computed and takes no bars; `quantdeck collect demo` copies it", source="demo"
+    )

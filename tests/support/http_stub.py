@@ -1,0 +1,93 @@
+"""A server that answers as a test says, and counts who is connected: for what no real server can be made to do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from urllib.parse import parse_qs, urlsplit
+
+__all__ = ["HttpStub", "Request"]
+
+Answer = tuple[int, bytes]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What arrived; of a form or a query each name's first value."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def form(self) -> dict[str, str]:
+        return {name: values[0] for name, values in parse_qs(self.body.decode()).items()}
+
+
+@dataclass
+class HttpStub:
+    """HTTP/1.1 on loopback, connections kept. None for an answer breaks the connection off in its middle."""
+
+    answer: Callable[[Request], Awaitable[Answer | None]]
+    heard: list[Request] = field(default_factory=list)
+    connected: int = 0
+    most_connected: int = 0
+    url: str = ""
+    _left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[HttpStub]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        try:
+            yield self
+        finally:
+            server.close()
+
+    async def all_left(self) -> None:
+        """Wait until nobody is connected any more."""
+        while self.connected:
+            self._left.clear()
+            await self._left.wait()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connected += 1
+        self.most_connected = max(self.most_connected, self.connected)
+        try:
+            while (request := await _read(reader)) is not None:
+                self.heard.append(request)
+                answer = await self.answer(request)
+                if answer is None:
+                    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")
+                    await writer.drain()
+                    return
+                status, body = answer
+                head = (
+                    f"HTTP/1.1 {status} Said\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+                )
+                writer.write(head.encode() + body)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            self.connected -= 1
+            self._left.set()
+            writer.close()
+
+
+async def _read(reader: asyncio.StreamReader) -> Request | None:
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    except asyncio.IncompleteReadError:
+        return None
+    first, *lines = head.strip().split("\r\n")
+    method, target, _ = first.split(" ")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    parts = urlsplit(target)
+    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    return Request(method, parts.path, query, headers, body)

@@ -1,0 +1,176 @@
+"""A real InfluxDB 1.x for the tests: from the PATH, else from Debian's package, which is unpacked and not installed.
+
+`available()` is the running server, or skips the test. It stops when the session ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx2
+
+from tests.support.alone import alone
+from tests.support.ports import free_port
+from tests.support.services import missing
+
+__all__ = ["InfluxServer", "available"]
+
+READY_S = 20
+INSTALL_S = 120
+
+_CONFIGURED = """
+reporting-disabled = true
+bind-address = "127.0.0.1:{backup}"
+[meta]
+  dir = "{folder}/meta"
+[data]
+  dir = "{folder}/data"
+  wal-dir = "{folder}/wal"
+  query-log-enabled = false
+[http]
+  bind-address = "127.0.0.1:{port}"
+  log-enabled = false
+  auth-enabled = {guarded}
+[logging]
+  level = "error"
+[monitor]
+  store-enabled = false
+[continuous_queries]
+  enabled = false
+"""
+
+
+class InfluxServer:
+    """A server on loopback. With `guarded`, only its user may ask."""
+
+    user, password = "someone", "p@ss/word"
+
+    def __init__(self, program: Path, *, guarded: bool = False) -> None:
+        self._program = program
+        self._guarded = guarded
+        self._folder = Path(tempfile.mkdtemp(prefix="quantdeck-influxdb-"))
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        said = _CONFIGURED.format(
+            folder=self._folder, port=self.port, backup=free_port(), guarded=str(self._guarded).lower()
+        )
+        configured = self._folder / "influxdb.conf"
+        configured.write_text(said)
+        command: list[str | Path] = [self._program, "-config", configured]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        until = time.monotonic() + READY_S
+        while not self._answers():
+            if time.monotonic() > until:
+                raise RuntimeError("InfluxDB does not start")
+            time.sleep(0.01)
+        if self._guarded:
+            self.ask(f"CREATE USER {self.user} WITH PASSWORD '{self.password}' WITH ALL PRIVILEGES")
+
+    def stop(self) -> None:
+        """As a crash would: nobody is waited for."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self._folder)
+
+    def new_bucket(self) -> str:
+        """The name of an empty database."""
+        name = f"test_{uuid4().hex}"
+        self.ask(f'CREATE DATABASE "{name}"')
+        return name
+
+    def ask(self, statement: str, bucket: str = "") -> dict[str, Any]:
+        """Ask the server past our own code."""
+        told: dict[str, Any] = self._post("/query", data={"q": statement, "db": bucket}).json()
+        return told
+
+    def write(self, bucket: str, *lines: str) -> None:
+        """Store points past our own code, times in seconds."""
+        self._post("/write", params={"db": bucket, "precision": "s"}, content="\n".join(lines))
+
+    def _post(self, path: str, **sent: Any) -> httpx2.Response:
+        auth = (self.user, self.password)
+        return httpx2.post(self.url + path, auth=auth, timeout=READY_S, **sent).raise_for_status()
+
+    def _answers(self) -> bool:
+        try:
+            return httpx2.get(f"{self.url}/ping", timeout=1).is_success
+        except httpx2.TransportError:
+            return False
+
+
+@cache
+def _server() -> InfluxServer:
+    server = InfluxServer(program())
+    atexit.register(server.remove)
+    server.start()
+    return server
+
+
+def available() -> InfluxServer:
+    return _server()
+
+
+@cache
+def program() -> Path:
+    """The server's program, or skip the test."""
+    if found := shutil.which("influxd"):
+        return Path(found)
+    place = Path(sys.prefix) / "influxdb"
+    with alone(place):
+        if not place.exists():
+            _unpack(place)
+    return place / "usr" / "bin" / "influxd"
+
+
+def _unpack(place: Path) -> None:
+    if not (shutil.which("apt-get") and shutil.which("dpkg")):
+        raise missing("no InfluxDB: install influxd 1.x, or run the tests on Debian or Ubuntu, which have its package")
+    making = place.with_suffix(".making")
+    shutil.rmtree(making, ignore_errors=True)
+    making.mkdir()
+    download = ["apt-get", "download", "influxdb"]
+    if _run(download, making) is None:
+        _run(["apt-get", "update"], making)  # a new machine's lists are empty; needs root, and says so below if not
+        if _run(download, making) is None:
+            raise missing("no InfluxDB: `apt-get download influxdb` fails, also after `apt-get update`")
+    (package,) = making.glob("influxdb_*.deb")
+    if _run(["dpkg", "-x", str(package), str(making)], making) is None:
+        raise missing("no InfluxDB: its package cannot be unpacked")
+    making.rename(place)
+
+
+def _run(command: list[str], folder: Path) -> str | None:
+    said = subprocess.run(command, cwd=folder, timeout=INSTALL_S, capture_output=True, text=True, check=False)
+    return None if said.returncode else said.stdout
