@@ -18,6 +18,12 @@ __all__ = ["COLUMNS", "Bars", "closed_before", "faults", "joined", "resampled", 
 
 COLUMNS = ("open", "high", "low", "close", "volume")
 
+LARGEST = 1e300
+"""No price or volume beyond it: a million of them still add up to a number."""
+
+EARLIEST_S, LATEST_S = -62_135_596_800, 253_402_300_800
+"""What a date can be written for."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bars:
@@ -79,10 +85,13 @@ def settled(bars: Bars) -> Bars:
 
 def faults(bars: Bars, base: Timeframe) -> dict[str, Any]:
     """By what is wrong, which bars cannot be stored: a mask over them for each fault that there is."""
-    prices = np.vstack((bars.open, bars.high, bars.low, bars.close))
+    numbers = np.vstack((bars.open, bars.high, bars.low, bars.close, bars.volume))
+    prices = numbers[:4]
     with np.errstate(invalid="ignore"):
         found = {
-            "not a finite number": ~np.isfinite(np.vstack((prices, bars.volume))).all(axis=0),
+            "not a finite number": ~np.isfinite(numbers).all(axis=0),
+            f"a number beyond {LARGEST:g}": (np.abs(numbers) > LARGEST).any(axis=0) & np.isfinite(numbers).all(axis=0),
+            "opens in no year from 1 to 9999": (bars.time < EARLIEST_S) | (bars.time >= LATEST_S),
             "high is below another price": (prices > bars.high).any(axis=0),
             "low is above another price": (prices < bars.low).any(axis=0),
             "negative volume": bars.volume < 0,
@@ -104,14 +113,26 @@ def resampled(bars: Bars, to: Timeframe) -> Bars:
     """
     if not len(bars):
         return bars
-    bucket = bars.time // to.seconds
-    first = np.flatnonzero(np.diff(bucket, prepend=bucket[0] - 1))
-    last = np.append(first[1:], len(bucket)) - 1
+    bucket, first = _buckets(bars.time, to)
+    last = np.append(first[1:], len(bars)) - 1
     return Bars(
-        time=bucket[first] * to.seconds,
+        time=bucket,
         open=bars.open[first],
         high=np.maximum.reduceat(bars.high, first),
         low=np.minimum.reduceat(bars.low, first),
         close=bars.close[last],
         volume=np.add.reduceat(bars.volume, first),
     )
+
+
+def _buckets(time: Seconds, to: Timeframe) -> tuple[Seconds, Seconds]:
+    """The opens of the buckets that have a bar, and where in `time` each begins."""
+    begin_s, end_s = to.floor(int(time[0])), to.floor(int(time[-1])) + to.seconds
+    if (end_s - begin_s) // to.seconds <= len(time):  # looking for the edges is far quicker than dividing every time
+        edges = np.arange(begin_s, end_s + to.seconds, to.seconds, dtype=np.int64)
+        places = time.searchsorted(edges)
+        there = np.diff(places) > 0
+        return edges[:-1][there], places[:-1][there]
+    bucket = time // to.seconds
+    first = np.flatnonzero(np.diff(bucket, prepend=bucket[0] - 1))
+    return bucket[first] * to.seconds, first

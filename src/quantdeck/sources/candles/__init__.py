@@ -21,7 +21,7 @@ from quantdeck.core.errors import QueryFailed
 from quantdeck.domain.candles import Bars, closed_before, faults, joined, resampled, settled
 from quantdeck.domain.timeframes import FinerThanStored, Timeframe
 
-__all__ = ["Candles", "Series"]
+__all__ = ["Candles", "Series", "is_storable", "off_the_loop"]
 
 T = TypeVar("T")
 
@@ -30,6 +30,8 @@ _LARGE = 20_000
 
 _FIRST_GUESS, _FEWEST = 1.05, 64
 """How much more than a series without gaps would need is read first, and how many bars at least."""
+
+LONGEST_SYMBOL = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,50 +51,48 @@ class Candles(Source):
 
     async def symbols(self, *, as_of: Now) -> list[str]:
         """Every symbol of which a bar had closed by then, in order."""
-        return sorted([found.symbol for found in await self._all() if self._begun(found, as_of)])
+        return sorted([found.symbol for found in await self._all() if self._has_begun(found, as_of)])
 
     async def series(self, symbol: str, *, as_of: Now) -> Series | None:
         """What there was of a symbol by then; None where no bar had closed yet."""
-        found = await self._series(symbol)
-        if found is None or not self._begun(found, as_of):
+        found = await self._begun(symbol, as_of)
+        if found is None:
             return None
-        newest = await self._before(found, closed_before(self._known_until(symbol, as_of), found.base), 1)
-        return Series(symbol, found.base, found.first_s, int(newest.time[-1])) if len(newest) else None
+        end_s, last_s = self._closed_before(symbol, found.base, as_of), found.last_s
+        if last_s >= end_s:
+            newest = await self._before(found, end_s, 1)
+            if not len(newest):
+                return None
+            last_s = int(newest.time[-1])
+        return Series(symbol, found.base, found.first_s, last_s)
 
     async def between(self, symbol: str, timeframe: Timeframe, start: datetime, end: datetime, *, as_of: Now) -> Bars:
-        """The closed bars that open at or after the start and before the end."""
+        """The closed bars that open at or after the start and before the end; both have an offset from UTC."""
+        start_s, end_s = timeframe.ceil(_instant(start)), timeframe.ceil(_instant(end))
         found = await self._readable(symbol, timeframe, as_of)
         if found is None:
             return Bars.none()
-        start_s = timeframe.ceil(start.timestamp())
-        end_s = min(timeframe.ceil(end.timestamp()), closed_before(self._known_until(symbol, as_of), timeframe))
+        end_s = min(end_s, self._closed_before(symbol, timeframe, as_of))
         return await self._derived(found, timeframe, start_s, end_s)
 
     async def newest(self, symbol: str, timeframe: Timeframe, count: int, *, skip: int = 0, as_of: Now) -> Bars:
         """The last `count` closed bars before the last `skip`; fewer where the series began later."""
+        if count < 0 or skip < 0:
+            raise ValueError(f"{count} bars before the last {skip} cannot be: neither may be negative")
         found = await self._readable(symbol, timeframe, as_of)
-        if found is None:
+        if found is None or not count:
             return Bars.none()
-        end_s = closed_before(self._known_until(symbol, as_of), timeframe)
-        wanted = count + skip
-        if timeframe == found.base:
-            bars = await self._before(found, end_s, wanted)
-        else:
-            bars = await self._derived_before(found, timeframe, end_s, wanted)
-        end = max(len(bars) - skip, 0)
-        return bars[max(end - count, 0) : end]
+        return await self._page(found, timeframe, self._closed_before(symbol, timeframe, as_of), count, skip)
 
     async def count(self, symbol: str, timeframe: Timeframe, *, as_of: Now) -> int:
         """How many closed bars there are, as far back as this store looks."""
         found = await self._readable(symbol, timeframe, as_of)
         return (
-            0
-            if found is None
-            else await self._counted(found, timeframe, closed_before(self._known_until(symbol, as_of), timeframe))
+            0 if found is None else await self._counted(found, timeframe, self._closed_before(symbol, timeframe, as_of))
         )
 
     def snapshot(self) -> AbstractAsyncContextManager[None]:
-        """Reads in here agree, where the store can make them."""
+        """Reads in here agree, where the store can make them; nothing is written in here."""
         return _nothing_held()
 
     async def write(self, symbol: str, base: Timeframe, bars: Bars) -> int:
@@ -100,23 +100,21 @@ class Candles(Source):
 
         Raises where the series has bars of another length, and ValueError for bars that nobody should have let pass.
         """
-        if wrong := faults(bars, base):
+        if not is_storable(symbol):
+            raise ValueError(f"{symbol[:LONGEST_SYMBOL]!r} is no name of a series")
+        if wrong := await off_the_loop(len(bars), lambda: faults(bars, base)):
             raise ValueError(f"bars of {symbol} that cannot be stored: {', '.join(wrong)}")
+        tidy = await off_the_loop(len(bars), lambda: settled(bars))
         found = await self._series(symbol)
-        if found is not None and found.base != base:
-            raise QueryFailed(
-                f"{symbol} is stored in bars of {found.base}, so it cannot take bars of {base} as well",
-                source=self.source,
-                stored=found.base.name,
-            )
-        tidy = settled(bars)
+        if found is not None:
+            self._check_base(found, base)
         if len(tidy):
             await self._write(symbol, base, tidy)
         return len(tidy)
 
     @abstractmethod
     async def forget(self, symbol: str) -> None:
-        """Remove a symbol's series, so that another may take its place."""
+        """Remove a symbol's series, so that another may take its place; nothing where there is none."""
 
     # What an adapter supplies. Each raises our errors only; times are opens, in seconds.
 
@@ -150,16 +148,42 @@ class Candles(Source):
 
     # What they share.
 
-    def _begun(self, series: Series, as_of: Now) -> bool:
+    def _closed_before(self, symbol: str, timeframe: Timeframe, as_of: Now) -> int:
+        return closed_before(self._known_until(symbol, as_of), timeframe)
+
+    def _has_begun(self, series: Series, as_of: Now) -> bool:
         return series.first_s + series.base.seconds <= self._known_until(series.symbol, as_of)
 
+    async def _begun(self, symbol: str, as_of: Now) -> Series | None:
+        """The series, if a bar of it had closed by then. A name that can be nobody's reaches no store."""
+        found = await self._series(symbol) if is_storable(symbol) else None
+        return found if found is not None and self._has_begun(found, as_of) else None
+
     async def _readable(self, symbol: str, timeframe: Timeframe, as_of: Now) -> Series | None:
-        found = await self._series(symbol)
-        if found is None or not self._begun(found, as_of):
+        found = await self._begun(symbol, as_of)
+        if found is None:
             return None
         if not timeframe.is_made_of(found.base):
             raise FinerThanStored(symbol, timeframe, found.base)
         return found
+
+    def _check_base(self, series: Series, base: Timeframe) -> None:
+        """Refuse a second length. A store that others write too asks again where nobody can come between."""
+        if series.base != base:
+            raise QueryFailed(
+                f"{series.symbol} is stored in bars of {series.base}, so it cannot take bars of {base} as well",
+                source=self.source,
+                stored=series.base.name,
+            )
+
+    async def _page(self, series: Series, timeframe: Timeframe, end_s: int, count: int, skip: int) -> Bars:
+        """The last `count` before the last `skip` before the end; a store that can skip without reading may do so."""
+        if timeframe == series.base:
+            bars = await self._before(series, end_s, count + skip)
+        else:
+            bars = await self._derived_before(series, timeframe, end_s, count + skip)
+        end = max(len(bars) - skip, 0)
+        return bars[max(end - count, 0) : end]
 
     async def _derived(self, series: Series, timeframe: Timeframe, start_s: int, end_s: int) -> Bars:
         """Bars of a length between two of its opens; an adapter whose engine derives faster, and alike, may do so."""
@@ -168,7 +192,7 @@ class Candles(Source):
         bars = await self._between(series, start_s, end_s)
         if timeframe == series.base:
             return bars
-        return await _off_the_loop(len(bars), lambda: resampled(bars, timeframe))
+        return await off_the_loop(len(bars), lambda: resampled(bars, timeframe))
 
     async def _derived_before(self, series: Series, timeframe: Timeframe, end_s: int, count: int) -> Bars:
         """Read back, ever further, until there are enough: how many gaps there are is not known before."""
@@ -176,6 +200,8 @@ class Candles(Source):
         have, reach_s = 0, round(max(count * _FIRST_GUESS, 1)) * timeframe.seconds
         reach_s = max(reach_s, _FEWEST * series.base.seconds)
         first_s = timeframe.floor(series.first_s)
+        # It may have ended long ago, and nobody wants to look through what came after.
+        end_s = min(end_s, timeframe.floor(series.last_s) + timeframe.seconds)
         while have < count and end_s > first_s:
             start_s = max(timeframe.floor(end_s - reach_s), first_s)
             part = await self._derived(series, timeframe, start_s, end_s)
@@ -185,7 +211,19 @@ class Candles(Source):
         return joined(parts)[max(have - count, 0) :]
 
 
-async def _off_the_loop(size: int, work: Callable[[], T]) -> T:
+def is_storable(symbol: str) -> bool:
+    """Whether a series can have this name: short, printable, no blanks around it."""
+    return 0 < len(symbol) <= LONGEST_SYMBOL and symbol.isprintable() and symbol == symbol.strip()
+
+
+def _instant(at: datetime) -> float:
+    if at.tzinfo is None:
+        raise ValueError("an instant has an offset from UTC; this machine's own must not decide")
+    return at.timestamp()
+
+
+async def off_the_loop(size: int, work: Callable[[], T]) -> T:
+    """Work on that many bars; on a thread where it would hold up everybody else."""
     return await asyncio.to_thread(work) if size > _LARGE else work()
 
 

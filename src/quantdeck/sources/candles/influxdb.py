@@ -27,6 +27,7 @@ _PAGE = 10_000
 """Bars in one answer. Of more than that, version 1 says that they are not all there, whether they are or not."""
 _FIRST_REACH, _FEWEST = 2, 64
 """How far is read back at first, as a multiple of what bars without gaps would need, and for how many at least."""
+_LATEST_S = 4_102_444_800
 _KEPT_S, _MOST_KEPT = 60.0, 1000
 """How long it is kept where a series begins, and of how many."""
 _LINES = 5_000
@@ -81,11 +82,12 @@ class InfluxCandles(Candles):
         kept = self._kept.get(symbol)
         if kept is not None and kept[0] > monotonic():
             return kept[1]
-        ends = self._ends(f"{self._of_symbol} AND ", "")
-        first, last = await self._database.query(*ends, symbol=self._tagged(symbol))
-        if not (first and last):
+        begin, _ = self._ends(f"{self._of_symbol} AND ", "")
+        (first,) = await self._database.query(begin, symbol=self._tagged(symbol))
+        if not first:
             return None
-        found = self._found(symbol, first[0]["time"], last[0]["time"])
+        # What is kept says where it begins; bars come in at its end.
+        found = self._found(symbol, first[0]["time"], _LATEST_S)
         self._kept[symbol] = (monotonic() + _KEPT_S, found)
         while len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
