@@ -130,7 +130,7 @@ def _digest(token: str) -> str | None:
 
 ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "coordination": ("state", {"embedded": "embedded"}),
-    "candles": ("candles", {"demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"}),
+    "candles": ("candles", {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"}),
 }
 """Of each port the setting that chooses, and by the scheme of its URL the file that answers."""
 

@@ -12,13 +12,19 @@ from quantdeck.connections.urls import address
 from quantdeck.core.errors import NotConfigured, Unreachable
 from quantdeck.settings import MisconfiguredError, Settings
 
-__all__ = ["GROUPS", "Databases"]
+__all__ = ["GROUPS", "MARKET", "Databases"]
 
 GROUPS = ("journal", "desk", "decisions", "state")
-"""Every group of migrations there is."""
+"""Every group of relational tables; with a URL they are all in one place."""
+
+MARKET = "market"
+"""The group of the embedded bars: a SQLite file of the home, whatever QUANTDECK_DATABASE says."""
 
 DURABLE = frozenset({"decisions"})
 """Groups of which not even a power cut may take the last commits; any other survives the end of its process."""
+
+_LARGE_PAGE = 16_384
+"""For rows of tens of kilobytes: a quarter of the pages to chain."""
 
 _MADE_ON_USE = frozenset({"state"})
 """Groups whose file in the home appears when it is first used; any other is made by a command."""
@@ -44,18 +50,33 @@ class Databases:
         """The engine: `sqlite` or `postgresql`."""
         return self._address.kind
 
+    def kind_of(self, group: str) -> str:
+        """The engine that has this group."""
+        return "sqlite" if group == MARKET else self.kind
+
+    def _shared(self, group: str) -> bool:
+        return bool(self._url) and group != MARKET
+
     def of(self, group: str) -> Database:
         """The database that holds this group of tables. Nothing is connected yet."""
-        place = "" if self._url else group
+        place = "" if self._shared(group) else group
         if place not in self._open:
             self._open[place] = self._make(group)
         return self._open[place]
 
     async def migrate(self) -> list[str]:
-        """Bring every group up to date, making what is not there; what was applied."""
+        """Bring every group up to date, making what is not there, but for the bars; what was applied."""
         if self._url:
-            return await self._migrated("", GROUPS)
-        return [name for group in GROUPS[1:] for name in await self._migrated(group, (group,))]
+            applied = await self._migrated("", GROUPS)
+        else:
+            applied = [name for group in GROUPS[1:] for name in await self._migrated(group, (group,))]
+        if _is_there(self.path(MARKET)):
+            applied += await self._migrated(MARKET, (MARKET,))
+        return applied
+
+    async def make_market(self) -> None:
+        """Make the file of the embedded bars, if it is not there: whoever writes bars wants one."""
+        await self._migrated(MARKET, (MARKET,))
 
     async def _migrated(self, place: str, groups: tuple[str, ...]) -> list[str]:
         from quantdeck.migrations import migrate  # no serving process needs it
@@ -71,7 +92,7 @@ class Databases:
             await database.close()
 
     def _make(self, group: str, *, migrating: bool = False) -> Database:
-        if self.kind == "postgresql":
+        if self.kind_of(group) == "postgresql":
             driver = extras.load("quantdeck.connections.postgresql", extra="postgresql")
             pool = self._settings.postgresql
             database: Database = driver.PostgreSQL(
@@ -85,29 +106,31 @@ class Databases:
             return database
         from quantdeck.connections.sqlite import SQLite  # only where it is used
 
-        groups = GROUPS if self._url else ("journal", group)
+        groups = GROUPS if self._shared(group) else ("journal", group)
         made = migrating or (group in _MADE_ON_USE and not self._url)
         return SQLite(
             self.path(group),
             groups=() if migrating else groups,
             synchronous=self.synchronous(group),
             require=None if made else partial(self.require, group),
+            page_bytes=_LARGE_PAGE if group == MARKET else None,
         )
 
     def path(self, group: str) -> Path:
         """The SQLite file of a group."""
-        return self._address.path or self._settings.home_path / f"{group}.db"
+        shared = self._address.path if self._shared(group) else None
+        return shared or self._settings.home_path / f"{group}.db"
 
     def synchronous(self, group: str) -> Literal["NORMAL", "FULL"]:
         """How SQLite writes a group to disk. One file for all is as durable as its most durable group."""
-        return "FULL" if self._url or group in DURABLE else "NORMAL"
+        return "FULL" if self._shared(group) or group in DURABLE else "NORMAL"
 
     def require(self, group: str) -> None:
         """Refuse to make up an empty world where nobody has said that there should be one.
 
         And a world that became another kind of world while we run: answers would name the wrong source.
         """
-        if self.kind != "sqlite":
+        if self.kind_of(group) != "sqlite":
             return
         if self._settings.is_unfinished_demo:
             raise Unreachable(
@@ -126,6 +149,8 @@ class Databases:
             )
 
     def _missing(self, group: str) -> NotConfigured | Unreachable:
+        if group == MARKET:
+            return self._no_bars()
         if self._url:
             return Unreachable(
                 "No connection to the database: the SQLite file that QUANTDECK_DATABASE names is missing. Make it with "
@@ -143,6 +168,20 @@ class Databases:
             "make an empty SQLite home with `quantdeck migrate`, or a demo world with `quantdeck demo`",
             source=self.kind,
             setting="QUANTDECK_DATABASE",
+        )
+
+    def _no_bars(self) -> NotConfigured | Unreachable:
+        if MARKET in self._worlds:
+            return Unreachable(
+                "No connection to the bars: their file, market.db, was removed while this server ran. Restore it, or "
+                "make it anew with `quantdeck import candles`",
+                source="sqlite",
+            )
+        return NotConfigured(
+            "No source of bars is configured. Set QUANTDECK_CANDLES to the URL of one, put your own into this home "
+            "with `quantdeck import candles`, or make a demo world with `quantdeck demo`",
+            source="sqlite",
+            setting="QUANTDECK_CANDLES",
         )
 
 

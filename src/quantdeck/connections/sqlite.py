@@ -60,12 +60,13 @@ class SQLite(Database):
         busy_s: float = 5,
         keep_s: float = 86_400,
         require: Callable[[], None] | None = None,
+        page_bytes: int | None = None,
     ) -> None:
         """`groups` are the migrations it is to have. `busy_s` bounds every wait for others.
 
         NORMAL survives a crash of the process whole, but a power cut may take the last commits;
         FULL does not lose them either. `require` is called before each opening and raises where there
-        is nothing to open yet; without it the file is made.
+        is nothing to open yet; without it the file is made. `page_bytes` counts for a file that is made.
         """
         super().__init__(keep_s=keep_s)
         self._path = path.absolute()
@@ -74,6 +75,7 @@ class SQLite(Database):
         self._synchronous = synchronous
         self._busy_s = busy_s
         self._require = require
+        self._page = f"PRAGMA page_size = {page_bytes or 4096}"
         # A thread for each connection, so that what is submitted never waits in the queue.
         self._threads = ThreadPoolExecutor(_READERS + 1, thread_name_prefix="quantdeck-sqlite")
         self._writer: _Connection | None = None
@@ -160,7 +162,7 @@ class SQLite(Database):
         _make_private(self._path, make=self._require is None)
         self._seen = self._state()  # of what is there now, or earlier: what comes later is noticed
         # Several processes that switch a new file to WAL at once can each find it locked.
-        writer = self._connect("mode=rw", "PRAGMA journal_mode = WAL")
+        writer = self._connect("mode=rw", self._page, "PRAGMA journal_mode = WAL")
         writer.writes = True
         self._writer = writer
 

@@ -1,0 +1,72 @@
+"""Every store of bars that the port's suite runs on. Another adapter joins by an entry in KINDS."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from quantdeck.connections.databases import Databases
+from quantdeck.domain.candles import Bars
+from quantdeck.domain.timeframes import Timeframe
+from quantdeck.settings import Settings
+from quantdeck.sources.candles import Candles, embedded
+
+__all__ = ["FEATURES", "KINDS", "EmbeddedPlace", "Kind", "Place"]
+
+FEATURES = frozenset({"writing", "any base", "exact values", "any symbol", "forgetting", "whole writes", "snapshots"})
+"""What tests rely on beyond reading, and a kind may say that it lacks."""
+
+
+class Place(Protocol):
+    """Where bars are. It can be sent to another process and opened there as well."""
+
+    def open(self) -> Any:
+        """An async context manager that gives a `Candles` on what is there."""
+
+    async def fill(self, symbol: str, base: Timeframe, bars: Bars) -> None:
+        """Have these bars there; by a write, where the adapter can write."""
+
+
+@dataclass(frozen=True)
+class EmbeddedPlace:
+    """A home with a market.db."""
+
+    home: Path
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Candles]:
+        settings = Settings(home=self.home)
+        databases = Databases(settings)
+        async with AsyncExitStack() as closing:
+            closing.push_async_callback(databases.close)
+            candles = embedded.connect("", settings, databases)
+            closing.push_async_callback(candles.close)
+            yield candles
+
+    async def fill(self, symbol: str, base: Timeframe, bars: Bars) -> None:
+        async with self.open() as candles:
+            await candles.write(symbol, base, bars)
+
+
+async def _embedded(folder: Path) -> EmbeddedPlace:
+    databases = Databases(Settings(home=folder))
+    await databases.make_market()
+    await databases.close()
+    return EmbeddedPlace(folder)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An adapter: how to make an empty place for it, and what it lacks of FEATURES, each with the reason."""
+
+    make: Callable[[Path], Awaitable[Place]]
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    marks: tuple[Any, ...] = ()
+
+
+KINDS: dict[str, Kind] = {
+    "embedded": Kind(_embedded),
+}
