@@ -129,7 +129,7 @@ class InfluxDB(_Group):
     timeframe: Annotated[str, AfterValidator(_timeframe)] = Field(
         "1m", description="length of the bars that are stored"
     )
-    lookback_days: int = Field(365, ge=1, le=20_000, description="how far back is looked; every query is bounded")
+    lookback_days: int = Field(365, ge=1, le=100_000, description="how far back is looked; every query is bounded")
 
 
 class Cache(_Group):

@@ -34,14 +34,14 @@ def every(step_s: int, first_s: int, many: int) -> list[int]:
 
 
 def walk(opens: Iterable[int], seed: int = 7) -> Bars:
-    """Sound bars at these opens, prices and volumes with all their digits."""
+    """Sound bars at these opens, prices with all their digits; volumes add up to the same in whatever order."""
     time = np.fromiter(opens, dtype=np.int64)
     random = np.random.default_rng(seed)
     close = 100 * np.exp(np.cumsum(random.normal(0, 1e-3, len(time))))
     open_ = close * np.exp(random.normal(0, 1e-3, len(time)))
     high = np.maximum(open_, close) * np.exp(np.abs(random.normal(0, 1e-3, len(time))))
     low = np.minimum(open_, close) * np.exp(-np.abs(random.normal(0, 1e-3, len(time))))
-    return Bars.of(time, open_, high, low, close, random.exponential(10, len(time)))
+    return Bars.of(time, open_, high, low, close, np.ceil(random.exponential(10, len(time)) * 1024) / 1024)
 
 
 def rows(bars: Bars) -> list[tuple[Any, ...]]:

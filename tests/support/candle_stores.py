@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import pytest
+
 from quantdeck.connections.databases import Databases
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.timeframes import Timeframe
-from quantdeck.settings import Settings
-from quantdeck.sources.candles import Candles, embedded
+from quantdeck.settings import InfluxDB, Settings
+from quantdeck.sources.candles import Candles, embedded, influxdb
+from tests.support import influxdb as influx_server
 
 __all__ = ["FEATURES", "KINDS", "EmbeddedPlace", "Kind", "Place"]
 
@@ -59,6 +62,34 @@ async def _embedded(folder: Path) -> EmbeddedPlace:
 
 
 @dataclass(frozen=True)
+class InfluxPlace:
+    """A bucket of the real server, as it looks from the year 2200 to the whole of the past."""
+
+    url: str
+    bucket: str
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Candles]:
+        influx = InfluxDB(url=self.url, bucket=self.bucket, lookback_days=100_000)
+        settings = Settings(clock="2199-01-01T00:00:00Z", influxdb=influx)
+        candles = influxdb.connect("influxdb:", settings, Databases(settings))
+        try:
+            yield candles
+        finally:
+            await candles.close()
+
+    async def fill(self, symbol: str, base: Timeframe, bars: Bars) -> None:
+        async with self.open() as candles:
+            await candles.write(symbol, base, bars)
+
+
+async def _influxdb(folder: Path) -> InfluxPlace:
+    del folder
+    server = influx_server.available()
+    return InfluxPlace(server.url, server.new_bucket())
+
+
+@dataclass(frozen=True)
 class Kind:
     """An adapter: how to make an empty place for it, and what it lacks of FEATURES, each with the reason."""
 
@@ -69,4 +100,12 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     "embedded": Kind(_embedded),
+    "influxdb": Kind(
+        _influxdb,
+        marks=(pytest.mark.services,),
+        lacks={
+            "any base": "all of a measurement is of one length, which a setting names",
+            "snapshots": "it has none: a page and its total may differ by what is written between them",
+        },
+    ),
 }

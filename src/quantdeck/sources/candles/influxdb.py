@@ -7,7 +7,7 @@ year of minutes need not travel for 365 bars of a day. The port's suite holds th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
@@ -94,8 +94,8 @@ class InfluxCandles(Candles):
         return found
 
     async def _between(self, series: Series, start_s: int, end_s: int) -> Bars:
-        pages = self._windows(series, series.base, start_s, end_s)
-        return joined([await self._page(series, *page) for page in pages])  # one after the other, to be a modest guest
+        windows = await self._windows(series, series.base, start_s, end_s)
+        return joined([await self._asked(series, *window) for window in windows])  # in turn, to be a modest guest
 
     async def _before(self, series: Series, end_s: int, count: int) -> Bars:
         """Read back in ever longer windows: a long one costs a file for each week in it, whatever its limit."""
@@ -104,7 +104,7 @@ class InfluxCandles(Candles):
         reach_s = _FIRST_REACH * min(max(count, _FEWEST), _PAGE) * series.base.seconds
         while left > 0 and end_s > series.first_s:
             start_s, asked = max(end_s - reach_s, series.first_s), min(left, _PAGE)
-            part = await self._page(series, start_s, end_s, f"ORDER BY time DESC LIMIT {asked}")
+            part = await self._asked(series, start_s, end_s, f"ORDER BY time DESC LIMIT {asked}")
             parts.insert(0, part)
             left -= len(part)
             if len(part) == asked:
@@ -126,7 +126,7 @@ class InfluxCandles(Candles):
             return await super()._derived(series, timeframe, start_s, end_s)
         figures = ", ".join(f"{_ENGINE[name]}({field}) AS {quoted(name)}" for name, field in self._fields.items())
         parts = []
-        for window in self._windows(series, timeframe, start_s, end_s):
+        for window in await self._windows(series, timeframe, start_s, end_s):
             (rows,) = await self._database.query(
                 f"SELECT {figures} FROM {self._measurement} WHERE {self._of_symbol} AND {_within(*window)} "
                 f"GROUP BY time({timeframe.seconds}s) fill(none)",
@@ -135,11 +135,13 @@ class InfluxCandles(Candles):
             parts.append(await asyncio.to_thread(_bars, rows))
         return joined(parts)
 
-    def _windows(self, series: Series, timeframe: Timeframe, start_s: int, end_s: int) -> Iterator[tuple[int, int]]:
-        """Spans that hold a page of bars each, from the first bar that there is."""
+    async def _windows(self, series: Series, timeframe: Timeframe, start_s: int, end_s: int) -> list[tuple[int, int]]:
+        """Spans that hold a page of bars each, no further than there are any."""
         span_s = _PAGE * timeframe.seconds
-        for at_s in range(max(start_s, timeframe.floor(series.first_s)), end_s, span_s):
-            yield at_s, min(at_s + span_s, end_s)
+        start_s = max(start_s, timeframe.floor(series.first_s))
+        if end_s - start_s > span_s:
+            end_s = min(end_s, timeframe.ceil(await self._end_of_last(series, end_s)))
+        return [(at_s, min(at_s + span_s, end_s)) for at_s in range(start_s, end_s, span_s)]
 
     async def _counted(self, series: Series, timeframe: Timeframe, end_s: int) -> int:
         inner = (
@@ -202,7 +204,7 @@ class InfluxCandles(Candles):
     def _found(self, symbol: str, first_s: int, last_s: int) -> Series:
         return Series(symbol, self._base, self._base.ceil(first_s), self._base.floor(last_s))
 
-    async def _page(self, series: Series, start_s: int, end_s: int, order: str = "") -> Bars:
+    async def _asked(self, series: Series, start_s: int, end_s: int, order: str = "") -> Bars:
         figures = ", ".join(f"{field} AS {quoted(name)}" for name, field in self._fields.items())
         (rows,) = await self._database.query(
             f"SELECT {figures} FROM {self._measurement} WHERE {self._of_symbol} AND {_within(start_s, end_s)} {order}",
