@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -36,6 +37,7 @@ _COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its exit status."""
+    _fill_standard()
     gc.disable()  # what is imported stays: looking it over meanwhile is a tenth of a cold start
     given = sys.argv[1:] if argv is None else list(argv)
     arguments = _parser(given[:1]).parse_args(given)
@@ -53,6 +55,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     return 2
+
+
+def _fill_standard() -> None:
+    """Have 0, 1 and 2 lead nowhere where they were closed, lest what is opened next be taken for them."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free, which is this one
 
 
 def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:

@@ -200,6 +200,12 @@ async def test_blank_lines_and_carriage_returns_are_ignored(program):
     assert await program.end() == ([], "closing\n")
 
 
+async def test_a_mark_of_the_byte_order_is_ignored_where_a_shell_puts_one(program):
+    program.stdin.write(b"\xef\xbb\xbf\r\n\xef\xbb\xbf" + lines(PING))
+    assert (await program.line())["id"] == "ping"
+    assert await program.end() == ([], "closing\n")
+
+
 async def test_a_line_in_many_pieces_is_one_line(program):
     for byte in lines(PING):
         program.stdin.write(bytes([byte]))

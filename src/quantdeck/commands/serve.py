@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from quantdeck.commands import chosen_servers, logged
+from quantdeck.commands import UsageError, chosen_servers, logged
 from quantdeck.settings import Settings
 
 __all__ = ["add", "run"]
@@ -20,6 +20,8 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if not arguments.http and (only := [option for option, given in _of_http(arguments) if given]):
+        raise UsageError(f"{', '.join(only)} means something over HTTP only; add --http")
     from quantdeck.transports.sdk_import import lean
 
     lean(http=arguments.http)
@@ -38,3 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
     http = settings.http.model_copy(update={k: v for k, v in chosen.items() if v is not None})
     settings = settings.model_copy(update={"http": http})
     return logged(settings, serve_http(settings, servers, stateless=arguments.stateless))
+
+
+def _of_http(arguments: argparse.Namespace) -> list[tuple[str, bool]]:
+    return [
+        ("--host", arguments.host is not None),
+        ("--port", arguments.port is not None),
+        ("--stateless", arguments.stateless),
+        ("--trusted-proxies", arguments.trusted_proxies is not None),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from codecs import BOM_UTF8
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -21,9 +22,11 @@ from pydantic import ValidationError
 if TYPE_CHECKING:
     from mcp_types import RequestId
 
-__all__ = ["BadLine", "LineCutter", "is_json", "read_line", "usable_id", "write_error", "write_line"]
+__all__ = ["ID_IN_FLIGHT", "BadLine", "LineCutter", "is_json", "read_line", "usable_id", "write_error", "write_line"]
 
 log = logging.getLogger(__name__)
+
+ID_IN_FLIGHT = "Invalid request: this id is already in flight"
 
 
 class BadLine(Exception):
@@ -84,6 +87,7 @@ def read_line(line: bytes) -> JSONRPCMessage | None:
     One parse by orjson and one check by the model its keys ask for: 2.5 us, where the SDK's four-way union takes 6.4
     and lets a request with a null id pass for a notification.
     """
+    line = line.removeprefix(BOM_UTF8)  # what some shells put before all that they pipe
     try:
         raw = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -91,7 +95,7 @@ def read_line(line: bytes) -> JSONRPCMessage | None:
             return None
         raise BadLine(PARSE_ERROR, "Parse error: not a line of valid UTF-8 JSON") from None
     if type(raw) is not dict:
-        raise BadLine(INVALID_REQUEST, "Invalid request: one JSON object per line, no batches")
+        raise BadLine(INVALID_REQUEST, "Invalid request: one JSON object at a time, no batches")
     try:
         return _model_for(raw).model_validate(raw)
     except ValidationError:

@@ -24,7 +24,15 @@ from mcp_types import (
 )
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
-from quantdeck.transports.lines import BadLine, LineCutter, read_line, usable_id, write_error, write_line
+from quantdeck.transports.lines import (
+    ID_IN_FLIGHT,
+    BadLine,
+    LineCutter,
+    read_line,
+    usable_id,
+    write_error,
+    write_line,
+)
 from quantdeck.transports.sdk_seams import ServerMessageMetadata, SessionMessage, coerce_request_id
 
 if TYPE_CHECKING:
@@ -221,7 +229,7 @@ class Inbox(asyncio.Protocol):
     def _accept(self, request: JSONRPCRequest) -> None:
         key = coerce_request_id(request.id)
         if key in self._in_flight or key in self._waiting:
-            self._refuse(BadLine(INVALID_REQUEST, "Invalid request: this id is already in flight", request.id))
+            self._refuse(BadLine(INVALID_REQUEST, ID_IN_FLIGHT, request.id))
             return
         if not self._hands_shaken:
             self._open(request)
