@@ -149,6 +149,7 @@ class Http(_Group):
     hosts: Names = Field(default_factory=list, description="host names to answer to beside loopback")
     origins: Names = Field(default_factory=list, description="origins of web pages that may call")
     trusted_proxies: Names = Field(default_factory=list, description="whose forwarded headers are believed")
+    arrival_s: float = Field(30, gt=0, description="longest wait for the head of a request, and for its body")
     drain_s: float = Field(30, gt=0, description="longest wait for calls in flight at the end")
 
 

@@ -9,10 +9,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import mcp_types as t
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from quantdeck.settings import MisconfiguredError, Settings
 from quantdeck.transports.auth import Tokens
+from tests.support.fixture_server import NOTES
 from tests.support.over_http import PLAIN, call, modern, modern_headers, served
 
 READER, WRITER, ADDER, NEWCOMER = "reader-7f3a", "writer-91bc", "adder-44de", "newcomer-08aa"
@@ -105,6 +108,12 @@ async def test_one_token_for_everything_needs_no_file(tmp_path):
         assert answer.status_code == 200
 
 
+async def test_blanks_around_the_one_token_are_none_of_it(tmp_path):
+    async with served(tmp_path, auth_token="only-one-5c1d\n") as server:
+        assert (await server.http.get("/metrics", headers=bearer("only-one-5c1d"))).status_code == 200
+    assert not Tokens(Settings(auth_token=" \n")).required
+
+
 async def test_health_says_little_to_strangers_and_more_to_callers(server):
     assert (await server.http.get("/health")).json() == {"status": "ok"}
     assert (await server.http.get("/health", headers=bearer("unknown"))).json() == {"status": "ok"}
@@ -144,11 +153,27 @@ async def test_a_token_of_one_server_sees_nothing_of_the_others(tmp_path, file, 
         assert (await client.list_resources()).resources == []
         assert (await client.list_resource_templates()).resource_templates == []
         assert (await client.list_prompts()).prompts == []
+        server.world.notes.append("a secret")
+        for ref in (t.ResourceTemplateReference(uri=f"{NOTES}/{{name}}"), t.PromptReference(name="brief")):
+            with pytest.raises(MCPError, match="no such prompt"):
+                await client.complete(ref, {"name": "name", "value": "a"})
         refused = await client.call_tool("echo", {"label": "a"})
         assert refused.is_error
         assert "UNAUTHORIZED" in str(refused.content)
         listed = (await server.http.post("/mcp/tools/list")).json()
         assert {tool["name"] for tool in listed} == {"fixture.add", "fixture.rare", "fixture.note"}
+
+
+async def test_a_token_of_one_server_hears_nothing_of_the_others(server):
+    wanted = {"notifications": {"resourceSubscriptions": [NOTES], "toolsListChanged": True}}
+    message = modern({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": wanted})
+    for token, heard in ((ADDER, None), (READER, [NOTES])):
+        headers = {**modern_headers(message), **bearer(token)}
+        async with server.http.stream("POST", "/mcp", json=message, headers=headers) as stream:
+            lines = stream.aiter_lines()
+            while not (line := await anext(lines)).startswith("data:"):
+                pass
+        assert json.loads(line[5:])["params"]["notifications"].get("resourceSubscriptions") == heard
 
 
 async def test_a_session_is_of_no_use_to_another_token(server):
@@ -251,6 +276,12 @@ def test_a_missing_file_is_one_sentence_at_the_start(tmp_path):
 def test_a_file_that_others_can_read_is_warned_of(tmp_path, mode, warned, caplog):
     Tokens(Settings(tokens=write(tmp_path / "tokens.json", ENTRIES, mode)))
     assert ("token_file_readable_by_others" in caplog.messages) is warned
+
+
+def test_a_mark_of_the_byte_order_does_not_spoil_a_file(tmp_path):
+    path = tmp_path / "tokens.json"
+    path.write_text(json.dumps(ENTRIES), encoding="utf-8-sig")
+    assert Tokens(Settings(tokens=path)).identify(READER.encode(), "peer") is not None
 
 
 def test_a_token_that_is_not_ascii_is_compared_by_its_bytes(tmp_path):

@@ -18,6 +18,7 @@ from quantdeck.core.contract import Source
 from quantdeck.core.errors import Unreachable
 from quantdeck.core.server import Server
 from quantdeck.dialects.tradestream import tradestream
+from quantdeck.settings import MisconfiguredError
 from quantdeck.transports.mcp import Watchers, mcp_server
 from tests.support.fixture_server import NOTES, World
 from tests.support.over_http import (
@@ -302,7 +303,10 @@ LEGACY_TWISTS: dict[str, tuple[Any, dict[str, str], int]] = {
     "another content type": (call("echo", label="a"), {"content-type": "text/plain"}, 400),
     "another session": (call("echo", label="a"), {"mcp-session-id": "0" * 32}, 404),
     "a hostile session": (call("echo", label="a"), {"mcp-session-id": "../../etc?x=\t'\""}, 404),
-    "a null id": ({**call("echo", label="a"), "id": None}, {}, 202),
+    "a null id": ({**call("echo", label="a"), "id": None}, {}, 400),
+    "a fraction for an id": ({**call("echo", label="a"), "id": 1.5}, {}, 400),
+    "a batch": ([call("echo", label="a")], {}, 400),
+    "neither call nor answer": ({"jsonrpc": "2.0", "id": 1}, {}, 400),
 }
 
 
@@ -314,7 +318,53 @@ async def test_what_is_wrong_with_a_legacy_call_never_reaches_a_tool(server, twi
     answer = await server.http.post("/mcp", content=body, headers={**session.headers, **headers})
     assert answer.status_code == status
     assert status != 200 or "error" in body_of(answer)
+    assert "pydantic" not in answer.text
     assert server.events == []
+
+
+DEEP: Any = json.loads("[" * 300 + "]" * 300)
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern", "rest"])
+async def test_arguments_too_deep_to_be_written_are_invalid_ones(server, era):
+    if era == "legacy":
+        answer = await (await server.session()).post(call("echo", label=DEEP))
+    elif era == "modern":
+        answer = await server.modern("echo", label=DEEP)
+    else:
+        answer = await server.rest("echo", arguments={"label": DEEP})
+    assert answer.status_code == (400 if era == "rest" else 200)
+    assert "INVALID_PARAMETER" in answer.text
+    assert "too deep" in answer.text
+
+
+async def test_an_integer_beyond_64_bits_is_an_invalid_one_over_a_stream_too(server):
+    session = await server.session()
+    text = json.dumps(call("count", meta={"progressToken": 1}, to=2**70))
+    answer = await server.http.post("/mcp", content=text.encode(), headers=session.headers)
+    assert "INVALID_PARAMETER" in json.dumps(body_of(answer)["result"])
+
+
+@ERAS
+async def test_nothing_of_an_unforeseen_failure_is_told(server, era, caplog):
+    """A completion is not in the pipeline, whose stages see to it for everything else."""
+    server.world.notes = None  # type: ignore[assignment]
+    async with server.client(era) as client:
+        template = t.ResourceTemplateReference(uri=f"{NOTES}/{{name}}")
+        with pytest.raises(MCPError) as failed:
+            await client.complete(template, {"name": "name", "value": "a"})
+    assert failed.value.error.code == -32603
+    assert failed.value.error.message.startswith("The server failed in a way it did not foresee")
+    assert "unexpected" in caplog.messages
+
+
+@ERAS
+async def test_there_is_nothing_to_complete_for_what_is_not_offered(server, era):
+    async with server.client(era) as client:
+        with pytest.raises(MCPError, match="no such prompt"):
+            await client.complete(t.PromptReference(name="nothing"), {"name": "topic", "value": ""})
+        answer = await client.complete(t.PromptReference(name="brief"), {"name": "nothing", "value": ""})
+        assert answer.completion.values == []
 
 
 async def test_a_call_before_the_handshake_is_refused(server):
@@ -327,6 +377,58 @@ async def test_a_session_is_over_once_it_is_deleted(server):
     session = await server.session()
     assert (await server.http.delete("/mcp", headers=session.headers)).status_code == 200
     assert (await session.post(call("echo", label="a"))).status_code == 404
+
+
+async def test_a_stream_begins_anew_where_a_client_would_go_on_with_an_old_one(server):
+    session = await server.session()
+    headers = {**session.headers, "last-event-id": "7"}
+    async with server.http.stream("GET", "/mcp", headers=headers) as stream:
+        assert (stream.status_code, stream.headers["content-type"]) == (200, "text/event-stream")
+
+
+@ERAS
+async def test_a_listener_who_does_not_read_keeps_nobody_waiting(server, era):
+    uri = f"{NOTES}/{'x' * 50_000}"  # so long that the buffers of two sockets are soon full
+    async with server.wire() as (reader, writer):
+        if era == "legacy":
+            session = await server.session()
+            asked = {"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}}
+            assert body_of(await session.post(asked))["result"] == {}
+            writer.write(server.request("/mcp", b"", session.headers).replace(b"POST", b"GET", 1))
+        else:
+            wanted = {"notifications": {"resourceSubscriptions": [uri]}}
+            message = modern({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": wanted})
+            writer.write(server.request("/mcp", json.dumps(message).encode(), modern_headers(message)))
+        await reader.readuntil(b"\r\n\r\n")
+        async with asyncio.timeout(PATIENCE_S):
+            for _ in range(400):
+                await server.app.runtime.changed(uri)
+                await turns(5)
+        while (await asyncio.wait_for(reader.readline(), PATIENCE_S)).count(b"x") < 50_000:
+            pass  # who reads at last is told
+
+
+async def test_an_id_in_flight_is_refused_and_the_first_call_can_still_be_cancelled(server):
+    session = await server.session()
+    held = asyncio.create_task(session.post(call("hold", 7, label="a")))
+    await server.world.arrived.wait()
+    refused = await session.post(call("echo", "7", label="b"))
+    assert (refused.status_code, refused.json()["id"]) == (400, "7")
+    assert "in flight" in refused.json()["error"]["message"]
+    await session.cancel(7)
+    assert (await held).json()["error"]["code"] == -32800
+    assert data(await session.post(call("echo", 7, label="b"))) == {"label": "b", "length": 1}
+
+
+async def test_what_a_session_watched_is_forgotten_with_it(server):
+    for number in range(3):
+        session = await server.session()
+        for uri in (NOTES, f"{NOTES}/{number}"):
+            asked = {"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": uri}}
+            assert body_of(await session.post(asked))["result"] == {}
+        assert (await server.http.delete("/mcp", headers=session.headers)).status_code == 200
+    await turns()
+    assert server.web._watchers._legacy == {}
 
 
 async def test_a_plain_call_keeps_its_session_from_idling(server):
@@ -454,6 +556,41 @@ async def test_a_body_that_is_not_json_is_a_parse_error_in_either_era(server, bo
     assert "error" in answer.json()
 
 
+REFUSED = b"POST /nowhere HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\n"
+HEALTHY = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+HALF = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\nhalf"
+SLOW = {
+    "says nothing": (b"", b""),
+    "half a head": (b"", b"POST /mcp HTTP/1.1\r\nhost: loc"),
+    "a body that was refused": (REFUSED, b"half"),
+    "half a second head": (HEALTHY, b"GET /he"),
+    "half a body": (b"", HALF),
+}
+
+
+@pytest.mark.parametrize("slow", SLOW)
+async def test_a_client_whose_request_does_not_arrive_is_hung_up_on(tmp_path, slow):
+    answered, begun = SLOW[slow]
+    async with served(tmp_path, http={"arrival_s": 0.05}) as server, server.wire() as (reader, writer):
+        async with asyncio.timeout(PATIENCE_S):
+            if answered:
+                writer.write(answered)
+                await reader.readuntil(b"}")
+            writer.write(begun)
+            said = await reader.read()
+        assert (b" 408 " in said) is (slow == "half a body")
+
+
+async def test_a_request_that_takes_its_time_to_be_answered_is_not_hung_up_on(tmp_path):
+    async with served(tmp_path, http={"arrival_s": 0.05}) as server:
+        held = asyncio.create_task(server.modern("hold", label="a"))
+        await server.world.arrived.wait()
+        async with server.wire() as (reader, _), asyncio.timeout(PATIENCE_S):
+            assert await reader.read() == b""  # who came later has been hung up on meanwhile
+        server.world.gate.set()
+        assert data(await held) == {"label": "a", "length": 1}
+
+
 async def test_garbage_in_place_of_http_is_a_400(server):
     async with server.wire() as (reader, writer):
         writer.write(b"\x16\x03\x01 not http at all\r\n\r\n")
@@ -481,10 +618,17 @@ async def test_a_foreign_page_is_not_answered(server, path):
         assert answer.status_code == 403, origin
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8003", "[::1]:80", "Desk.Example", "desk.example:8443"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1:8003", "[::1]:80", "Desk.Example", "desk.example:8443", "localhost.:80"]
+)
 async def test_loopback_and_the_hosts_that_are_set_are_answered(tmp_path, host):
     async with served(tmp_path, http={"hosts": ["desk.example"]}) as server:
         assert (await server.http.get("/health", headers={"host": host})).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/fixture-desk"])
+async def test_a_slash_at_the_end_changes_nothing(server, path):
+    assert data(await server.modern("echo", path=path + "/", label="a")) == {"label": "a", "length": 1}
 
 
 async def test_the_pages_that_are_set_may_call_and_read(tmp_path):
@@ -505,6 +649,19 @@ async def test_forwarded_addresses_are_believed_from_trusted_proxies_only(tmp_pa
     async with served(tmp_path / "b", http={"trusted_proxies": ["127.0.0.1", "10.0.0.0/8"]}) as server:
         chain = {"x-forwarded-for": "198.51.100.1, 203.0.113.9, 10.1.2.3"}
         await server.rest("echo", chain, arguments={"label": "a"})
+        assert server.events[-1]["caller"] == "203.0.113.9"
+
+
+@pytest.mark.parametrize("slip", ["proxy.internal", "10.0.0.0/33", "127.0.0.1:80"])
+async def test_a_proxy_that_could_never_be_recognised_is_refused_at_the_start(tmp_path, slip):
+    with pytest.raises(MisconfiguredError, match="is no trusted proxy"):
+        async with served(tmp_path, http={"trusted_proxies": [slip]}):
+            pass
+
+
+async def test_blanks_around_a_trusted_proxy_do_not_hide_it(tmp_path):
+    async with served(tmp_path, http={"trusted_proxies": ["10.0.0.1", " 127.0.0.1"]}) as server:
+        await server.rest("echo", {"x-forwarded-for": "203.0.113.9"}, arguments={"label": "a"})
         assert server.events[-1]["caller"] == "203.0.113.9"
 
 

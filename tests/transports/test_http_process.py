@@ -201,6 +201,13 @@ async def _refused(*options: str) -> str:
         return sentence
 
 
+async def test_options_of_http_are_not_ignored_over_stdio():
+    for options in (("--port", "0"), ("--host", "::1"), ("--stateless",), ("--trusted-proxies", "::1")):
+        async with program("-m", "quantdeck", "serve", "strategy-mcp", *options) as server:
+            assert await server.ended() == 2
+            assert server.said == [f"quantdeck: {options[0]} means something over HTTP only; add --http\n"]
+
+
 async def test_a_port_in_use_is_one_sentence(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -55,6 +55,40 @@ def test_an_stderr_that_nobody_reads_never_stops_the_server(started):
     assert started.wait(PATIENCE_S) == 0
 
 
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@pytest.mark.parametrize("meta", [{}, ENVELOPE], ids=["legacy", "modern"])
+def test_arguments_too_deep_to_be_written_are_invalid_ones(world, meta):
+    deep = json.loads("[" * 400 + "]" * 400)
+    params = {"name": "get_top_strategies", "arguments": {"symbol": deep}, "_meta": meta}
+    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    done = quantdeck("serve", "strategy-mcp", home=world, stdin=asked)
+    answer = json.loads(done.stdout)
+    assert answer["result"]["isError"]
+    assert "too deep" in answer["result"]["content"][0]["text"]
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "</dev/null >&- 2>&-"])
+def test_descriptors_that_were_closed_are_no_error(world, closed):
+    """What the program opens next gets their numbers: its event loop, for one, which the wire must not take away."""
+    program = " ".join(f"'{word}'" for word in PROGRAM)
+    done = subprocess.run(
+        ["bash", "-c", f"{program} serve strategy-mcp {closed}"],
+        input=call(1),
+        capture_output=True,
+        check=False,
+        env={**os.environ, "QUANTDECK_HOME": str(world), "QUANTDECK_LOG_LEVEL": "error"},
+        timeout=PATIENCE_S,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    answered = [json.loads(line)["id"] for line in done.stdout.splitlines()]
+    assert answered == ([1] if closed == "2>&-" else [])
+
+
 async def test_several_processes_answer_from_one_home_at_once(world):
     async def ask(number: int) -> bytes:
         process = await asyncio.create_subprocess_exec(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +19,7 @@ from quantdeck.ids import fresh_id, usable_id
 
 __all__ = [
     "BadRequest",
+    "Bounds",
     "Refused",
     "correlation_id",
     "header",
@@ -29,14 +31,11 @@ __all__ = [
     "while_connected",
 ]
 
-BODY_S = 30.0
-"""How long a body may take to arrive."""
-
 WATCH_AFTER_S = 0.05
 """A call that is over sooner is not watched for its client's leaving: that would cost more than it could save."""
 
 _JSON = (b"content-type", b"application/json")
-_CATALOG_CODES = {401: "MCP-002", 403: "MCP-002", 404: "MCP-007", 503: "MCP-003"}
+_CATALOG_CODES = {401: "MCP-002", 403: "MCP-002", 404: "MCP-007", 408: "MCP-004", 500: "MCP-999", 503: "MCP-003"}
 
 
 class Refused(Exception):
@@ -107,8 +106,17 @@ def correlation_id(asked: Any) -> str:
     return usable_id(asked) or f"mcp_{fresh_id(8)}"
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | None:
-    """The whole body, of which never more than `limit` is held; None if the client left first."""
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a body may be."""
+
+    max_bytes: int
+    arrival_s: float
+
+
+async def read_body(scope: Scope, receive: Receive, bounds: Bounds) -> bytes | None:
+    """The whole body, of which never more than is allowed is held; None if the client left first."""
+    limit = bounds.max_bytes
     declared = header(scope, b"content-length")
     if declared is not None and int(declared) > limit:  # h11 has seen that it is a number
         raise _too_large(limit)
@@ -116,7 +124,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes | None:
     if first["type"] == "http.request" and not first.get("more_body"):
         return bytes(_within(first.get("body", b""), limit))
     try:
-        async with asyncio.timeout(BODY_S):
+        async with asyncio.timeout(bounds.arrival_s):
             return await _rest(first, receive, limit)
     except TimeoutError:
         raise Refused(408, "Timeout: the body did not arrive in time", connection="close") from None

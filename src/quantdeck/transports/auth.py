@@ -6,6 +6,7 @@ import hmac
 import logging
 import os
 import stat
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -60,7 +61,8 @@ class Tokens:
 
     def __init__(self, settings: Settings) -> None:
         self._path = settings.tokens
-        auth, portfolio = settings.auth_token.get_secret_value(), settings.portfolio_token.get_secret_value()
+        # a secret read from a file may end in a line feed, which no header can carry
+        auth, portfolio = settings.auth_token.get_secret_value().strip(), settings.portfolio_token.get_secret_value()
         self._auth = [_whole("token", auth)] if auth else []
         # a caller has one Authorization header, so what opens the portfolio must open the door in front of it
         self._portfolio = [_whole("portfolio", portfolio)] if portfolio else []
@@ -133,7 +135,7 @@ def _read(path: Path) -> list[Identity]:
     except OSError as error:
         raise MisconfiguredError(f"QUANTDECK_TOKENS: {path} cannot be read: {error.strerror}") from error
     try:
-        tokens = _FILE.validate_json(text)
+        tokens = _FILE.validate_json(text.removeprefix(BOM_UTF8))
     except ValidationError as error:
         raise MisconfiguredError(f"QUANTDECK_TOKENS: {path}: {_first(error)}") from None
     if repeated := _repeated([token.id for token in tokens]) or _repeated([token.sha256 for token in tokens]):

@@ -40,7 +40,7 @@ class Hosts:
         if host in self._hosts:
             return True
         parts = _HOST.fullmatch(host)
-        return parts is not None and parts["name"] in self._hosts
+        return parts is not None and parts["name"].removesuffix(".") in self._hosts  # DNS: the same name
 
     def _trusts(self, origin: str) -> bool:
         if origin in self._origins:

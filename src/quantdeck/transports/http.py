@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import ipaddress
 import logging
 import math
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -24,6 +26,7 @@ from quantdeck.app import open_app
 from quantdeck.settings import Http, MisconfiguredError, Settings
 from quantdeck.transports.hosts import is_loopback
 from quantdeck.transports.mcp import Watchers
+from quantdeck.transports.slow_clients import ImpatientProtocol
 from quantdeck.transports.web import HttpApp, http_app
 
 if TYPE_CHECKING:
@@ -34,12 +37,15 @@ __all__ = ["HttpServer", "bind", "http_app", "serve_http"]
 KEEP_ALIVE_S = 65
 """Longer than the minute after which proxies drop an idle connection, so that it is they who do it."""
 
+MAX_FILES = 65_536
+
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 async def serve_http(settings: Settings, servers: tuple[Server, ...], *, stateless: bool = False) -> int:
     """Serve until a signal asks to stop; the exit status. Raises MisconfiguredError where it cannot begin."""
     _quiet()
+    _as_many_connections_as_we_may()
     async with open_app(settings, servers) as app:
         web = http_app(app, servers, Watchers(), settings, stateless=stateless)
         with bind(settings.http, guarded=web.tokens.required) as listener:
@@ -59,12 +65,13 @@ class HttpServer(uvicorn.Server):
 
     def __init__(self, web: HttpApp, http: Http, on_ready: Callable[[], None]) -> None:
         app: Any = web
+        protocol: Any = partial(ImpatientProtocol, arrival_s=http.arrival_s)
         if http.trusted_proxies:
-            app = ProxyHeadersMiddleware(app, http.trusted_proxies)
+            app = ProxyHeadersMiddleware(app, _proxies(http.trusted_proxies))
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=protocol,
                 ws="none",
                 lifespan="on",
                 loop="none",
@@ -117,6 +124,19 @@ class HttpServer(uvicorn.Server):
             connection.transport.abort()
 
 
+def _proxies(told: list[str]) -> list[str]:
+    """Addresses and networks, or `*`. uvicorn would take a name or a slip for one that never calls."""
+    proxies = [proxy.strip() for proxy in told if proxy.strip()]
+    for proxy in proxies:
+        try:
+            ipaddress.ip_network(proxy if proxy != "*" else "::")
+        except ValueError:
+            raise MisconfiguredError(
+                f"{proxy!r} is no trusted proxy: name its address, or a network such as 10.0.0.0/8"
+            ) from None
+    return proxies
+
+
 @contextlib.contextmanager
 def bind(http: Http, *, guarded: bool) -> Iterator[socket.socket]:
     """The socket to listen on. Without a token only loopback's: whoever can reach the port can call."""
@@ -161,3 +181,30 @@ def _quiet() -> None:
     for name in ("uvicorn", "mcp"):
         logger = logging.getLogger(name)
         logger.setLevel(max(logging.WARNING, logging.getLogger().level))
+    logging.getLogger("asyncio").addFilter(_NotAgain())
+
+
+class _NotAgain(logging.Filter):
+    """Without descriptors left, asyncio says of every connection in the backlog that it cannot be accepted."""
+
+    _said_at = -math.inf
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.getMessage().startswith("socket.accept() out of system resource"):
+            return True
+        again = record.created - self._said_at < 1
+        if not again:
+            self._said_at = record.created
+        return not again
+
+
+def _as_many_connections_as_we_may() -> None:
+    """Descriptors up to the hard limit; the soft one is low for the sake of programs that use select()."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

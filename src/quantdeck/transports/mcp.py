@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import weakref
-from collections.abc import Mapping
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import NoneType
 from typing import Any
 from uuid import uuid4
@@ -25,6 +28,7 @@ from quantdeck import __version__, listing
 from quantdeck.app import App
 from quantdeck.core.call import Caller, Progress
 from quantdeck.core.contract import Contract
+from quantdeck.core.errors import SourceError
 from quantdeck.core.server import Complete, Resource, ResourceTemplate, Server
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.transports.merging import merged
@@ -32,6 +36,8 @@ from quantdeck.transports.sdk_seams import accepts_calls, connection_of, is_mode
 from quantdeck.transports.sessions import Sessions
 
 __all__ = ["CALLER_KEY", "Endpoint", "Watchers", "is_valid", "is_well_formed", "mcp_server"]
+
+log = logging.getLogger(__name__)
 
 CALLER_KEY = "quantdeck.caller"
 """Where the HTTP transport leaves the caller in the request's scope."""
@@ -42,7 +48,12 @@ _RESOURCE_NOT_FOUND = {False: -32002, True: t.INVALID_PARAMS}
 MAX_WATCHED = 1000
 """Resources that one connection may watch."""
 _NUMBERS = {400: t.INVALID_PARAMS, 422: t.INVALID_PARAMS}
+GRACE_S = 0.05
+"""How long who changes a resource waits for those who watch it to be told."""
+
 _WATCHED = "quantdeck.watched"
+_UNTOLD = "quantdeck.untold"
+_TELLER = "quantdeck.teller"
 _METHODS_LISTED: tuple[CacheableMethod, ...] = (
     "tools/list",
     "resources/list",
@@ -64,7 +75,10 @@ class Watchers:
     def watch(self, ctx: Any, uri: str) -> None:
         """Tell a legacy connection of this resource's changes."""
         connection = connection_of(ctx)
-        watched = connection.state.setdefault(_WATCHED, set())
+        watched = connection.state.get(_WATCHED)
+        if watched is None:
+            watched = connection.state[_WATCHED] = set()
+            connection.exit_stack.callback(self._forget, connection)
         if len(watched) >= MAX_WATCHED and uri not in watched:
             raise MCPError(t.INVALID_PARAMS, f"Too many subscriptions: a connection may have {MAX_WATCHED}")
         watched.add(uri)
@@ -74,6 +88,15 @@ class Watchers:
         """Tell it no more."""
         connection = connection_of(ctx)
         connection.state.get(_WATCHED, set()).discard(uri)
+        self._unwatch(connection, uri)
+
+    def _forget(self, connection: Any) -> None:
+        for uri in connection.state.pop(_WATCHED):
+            self._unwatch(connection, uri)
+        if (teller := connection.state.get(_TELLER)) is not None:
+            teller.cancel()
+
+    def _unwatch(self, connection: Any, uri: str) -> None:
         watchers = self._legacy.get(uri)
         if watchers is not None:
             watchers.discard(connection)
@@ -87,15 +110,39 @@ class Watchers:
         return await self._listening(ctx, params)
 
     async def changed(self, uri: str) -> None:
-        """Tell everyone who asked."""
+        """Tell everyone who asked; a client that does not read keeps nobody waiting."""
         await self.bus.publish(ResourceUpdated(uri=uri))
-        for connection in tuple(self._legacy.get(uri, ())):
-            await connection.send_resource_updated(uri)
+        told = [self._tell(connection, uri) for connection in self._legacy.get(uri, ())]
+        if begun := [task for task in told if task is not None]:
+            await asyncio.wait(begun, timeout=GRACE_S)
+
+    def _tell(self, connection: Any, uri: str) -> asyncio.Task[None] | None:
+        """Have a connection told; None where it still is being told of something, and will be of this as well."""
+        untold = connection.state.setdefault(_UNTOLD, {})
+        idle = not untold
+        untold[uri] = True
+        if not idle:
+            return None
+        # A task without a group, because its connection may outlive whoever changed the resource; it ends with it.
+        connection.state[_TELLER] = task = asyncio.get_running_loop().create_task(_deliver(connection, untold))
+        return task
 
     def close(self) -> None:
         """End the open streams decently, so that a shutdown need not wait for them."""
         self._closed = True
         self._listening.close()
+
+
+async def _deliver(connection: Any, untold: dict[str, bool]) -> None:
+    """Tell of each change once, however often it happened meanwhile."""
+    while uri := next((uri for uri, wanted in untold.items() if wanted), None):
+        untold[uri] = False
+        try:
+            await connection.send_resource_updated(uri)
+        except Exception:
+            log.exception("push_failed", extra={"fields": {"uri": uri[:200]}})
+        if not untold[uri]:
+            del untold[uri]
 
 
 class _Sdk(SdkServer[Any]):
@@ -139,7 +186,7 @@ class Endpoint:
                 "on_read_resource": self.read_resource,
                 "on_subscribe_resource": self.subscribe,
                 "on_unsubscribe_resource": self.unsubscribe,
-                "on_subscriptions_listen": self._watchers.listen,
+                "on_subscriptions_listen": self.listen,
             }
         if self.server.prompts:
             offers |= {"on_list_prompts": self.list_prompts, "on_get_prompt": self.get_prompt}
@@ -169,15 +216,19 @@ class Endpoint:
     async def fast_path(self, ctx: Any, call_next: Any) -> Any:
         """Answer `tools/call` with a finished result; everything else goes its usual way."""
         self.sessions.heed(ctx)
-        if ctx.method != "tools/call" or not accepts_calls(ctx) or not is_well_formed(ctx.params):
+        plain = ctx.method == "tools/call" and accepts_calls(ctx) and is_well_formed(ctx.params)
+        if plain and ctx.request is not None:
+            # over HTTP strangers call: the SDK's whole check, not only what we rely on
+            plain = is_valid(ctx.protocol_version, ctx.params)
+        if plain:
+            return await self.answer(ctx, raw=self.raw)
+        with _contained(ctx):
             return await call_next(ctx)
-        if ctx.request is not None and not is_valid(ctx.protocol_version, ctx.params):
-            return await call_next(ctx)  # over HTTP strangers call: the SDK's whole check, not only what we rely on
-        return await self.answer(ctx, raw=self.raw)
 
     async def answer(self, ctx: Any, *, raw: bool) -> dict[str, Any]:
         """The result of a well-formed `tools/call`; `raw` where its encoder takes encoded JSON as it is."""
-        return await self._called(ctx, ctx.params["name"], ctx.params.get("arguments") or {}, raw=raw)
+        with _contained(ctx):
+            return await self._called(ctx, ctx.params["name"], ctx.params.get("arguments") or {}, raw=raw)
 
     async def call_tool(self, ctx: Any, params: t.CallToolRequestParams) -> Any:
         """What the fast path leaves to the SDK's checks and they let pass: the later rounds of a question."""
@@ -220,7 +271,7 @@ class Endpoint:
             idempotency_key=headers.get("idempotency-key") or meta.get("quantdeck/idempotency_key"),
             user_agent=headers.get("user-agent"),
             peer=request.client.host if request is not None and request.client else None,
-            request_bytes=len(orjson.dumps(arguments)) if arguments else 2,
+            request_bytes=_size(arguments),
             context=ctx,
         )
 
@@ -276,15 +327,31 @@ class Endpoint:
         self._watchers.unwatch(ctx, str(params.uri))
         return t.EmptyResult()
 
+    async def listen(self, ctx: Any, params: t.SubscriptionsListenRequestParams) -> t.SubscriptionsListenResult:
+        wanted = params.notifications
+        uris = wanted.resource_subscriptions or []
+        if len(uris) > MAX_WATCHED:
+            raise MCPError(t.INVALID_PARAMS, f"Too many subscriptions: a stream may have {MAX_WATCHED}")
+        # what it may not read it may not watch either; the acknowledgement says which are left
+        may = [uri for uri in uris if self._offer(ctx, uri) is not None]
+        heard = wanted.model_copy(update={"resource_subscriptions": may or None})
+        return await self._watchers.listen(ctx, params.model_copy(update={"notifications": heard}))
+
     def _resource(self, ctx: Any, uri: str) -> tuple[Resource | ResourceTemplate, Mapping[str, Any]]:
         """What offers the resource at a URI, and the arguments that its template finds there."""
+        offer = self._offer(ctx, uri)
+        if offer is None:
+            raise MCPError(_RESOURCE_NOT_FOUND[is_modern(ctx)], f"Resource not found: {uri[:200]}", {"uri": uri})
+        return offer
+
+    def _offer(self, ctx: Any, uri: str) -> tuple[Resource | ResourceTemplate, Mapping[str, Any]] | None:
         for offer in self.server.resources:
             if offer.uri == uri and self._shows(ctx, offer.read):
                 return offer, {}
         for pattern, template in self.templates:
             if (arguments := pattern.match(uri)) is not None and self._shows(ctx, template.read):
                 return template, arguments
-        raise MCPError(_RESOURCE_NOT_FOUND[is_modern(ctx)], f"Resource not found: {uri[:200]}", {"uri": uri})
+        return None
 
     def _data(self, ctx: Any, outcome: Answer | RpcFailure) -> Any:
         """What was answered; a failure becomes the protocol's own error, which for these has no other shape."""
@@ -314,18 +381,36 @@ class Endpoint:
         return t.GetPromptResult.model_validate({"description": found[0].description, "messages": messages})
 
     async def complete(self, ctx: Any, params: t.CompleteRequestParams) -> t.CompleteResult:
-        del ctx
-        complete = self._completer(params.ref).get(params.argument.name)
-        values = await complete(params.argument.value) if complete else []
+        contract, completers = self._completers(ctx, params.ref)
+        complete, values = completers.get(params.argument.name), []
+        if complete is not None:
+            values = await self._completed(contract, complete(params.argument.value))
         shown = values[:100]  # the protocol's limit
         return t.CompleteResult(
             completion=t.Completion(values=shown, total=len(values), has_more=len(values) > len(shown))
         )
 
-    def _completer(self, ref: Any) -> Mapping[str, Complete]:
+    async def _completed(self, contract: Contract, values: Awaitable[Sequence[str]]) -> list[str]:
+        limit_s = contract.policy.deadline_s
+        try:
+            async with asyncio.timeout(limit_s or None):
+                return list(await values)
+        except TimeoutError:
+            raise MCPError(t.INTERNAL_ERROR, f"Timeout after {round(limit_s * 1000)} ms; try again") from None
+        except SourceError as error:
+            log.warning("source_failed", extra={"fields": {"completing": contract.name, "why": error}})
+            raise MCPError(t.INTERNAL_ERROR, error.message) from None
+
+    def _completers(self, ctx: Any, ref: Any) -> tuple[Contract, Mapping[str, Complete]]:
+        """What completes the arguments of this prompt or template. Its values are data, so not for everyone."""
         if isinstance(ref, t.PromptReference):
-            return next((o.complete for o in self.server.prompts if o.render.name == ref.name), {})
-        return next((o.complete for o in self.server.templates if o.uri_template == str(ref.uri)), {})
+            found = [(o.render, o.complete) for o in self.server.prompts if o.render.name == ref.name]
+        else:
+            found = [(o.read, o.complete) for o in self.server.templates if o.uri_template == str(ref.uri)]
+        may = [offer for offer in found if self._shows(ctx, offer[0]) and self._caller(ctx).may("read")]
+        if not may:
+            raise MCPError(t.INVALID_PARAMS, "There is no such prompt or resource template to complete for")
+        return may[0]
 
 
 def is_well_formed(params: Any) -> bool:
@@ -346,6 +431,26 @@ def is_valid(protocol_version: str, params: Mapping[str, Any]) -> bool:
     except (KeyError, ValidationError):
         return False
     return True
+
+
+def _size(arguments: Mapping[str, Any]) -> int:
+    try:
+        return len(orjson.dumps(arguments))
+    except orjson.JSONEncodeError:  # too deep, or an integer beyond 64 bits: the tool's validation says so
+        return 0
+
+
+@contextmanager
+def _contained(ctx: Any) -> Iterator[None]:
+    """Let only errors with our own words out: of any other the SDK would tell a legacy client the text."""
+    try:
+        yield
+    except (MCPError, ValidationError):  # a ValidationError is the SDK's, about params: it answers -32602
+        raise
+    except Exception:
+        log.exception("unexpected", extra={"fields": {"method": ctx.method}})
+        unforeseen = "The server failed in a way it did not foresee; its log has the reason"
+        raise MCPError(t.INTERNAL_ERROR, unforeseen) from None
 
 
 def _pattern(uri_template: str) -> Any:

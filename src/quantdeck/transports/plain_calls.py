@@ -26,7 +26,7 @@ from starlette.datastructures import Address, Headers
 from quantdeck.core.call import Progress
 from quantdeck.core.wire import encode
 from quantdeck.transports.asgi import reply, while_connected
-from quantdeck.transports.lines import usable_id
+from quantdeck.transports.lines import ID_IN_FLIGHT, usable_id, write_error
 from quantdeck.transports.mcp import Endpoint, is_valid, is_well_formed
 from quantdeck.transports.sdk_seams_http import (
     REQUEST_CANCELLED,
@@ -34,7 +34,7 @@ from quantdeck.transports.sdk_seams_http import (
     find_duplicated_routing_header,
     validate_mcp_param_headers,
 )
-from quantdeck.transports.sessions import cancellable
+from quantdeck.transports.sessions import cancellable, in_flight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -138,6 +138,9 @@ class PlainCalls:
         headers: Iterable[tuple[bytes, bytes]] = (),
     ) -> None:
         """Run it and answer; a client that leaves cancels it, where it may be cancelled."""
+        if in_flight(call.connection, call.request_id):  # else neither could be cancelled for sure
+            await reply(send, 400, write_error(call.request_id, t.INVALID_REQUEST, ID_IN_FLIGHT))
+            return
         status, outcome = 200, {"error": {"code": REQUEST_CANCELLED, "message": "Request cancelled"}}
         with cancellable(call.connection, call.request_id) as scope, while_connected(receive, scope):
             try:

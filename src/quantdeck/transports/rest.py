@@ -12,6 +12,7 @@ from quantdeck.core.wire import Answer, RpcFailure, encode
 from quantdeck.dialects.catalog import UNKNOWN_TOOL
 from quantdeck.transports.asgi import (
     BadRequest,
+    Bounds,
     Refused,
     catalog_error,
     correlation_id,
@@ -50,21 +51,21 @@ class _Asked:
 class Rest:
     """`POST /mcp/tools/call` and `POST /mcp/tools/list`."""
 
-    def __init__(self, app: App, servers: tuple[Server, ...], max_bytes: int) -> None:
+    def __init__(self, app: App, servers: tuple[Server, ...], bounds: Bounds) -> None:
         self._app = app
-        self._max_bytes = max_bytes
+        self._bounds = bounds
         self._tools = [(app.server_of(c), encode(_described(c))) for c in merged(servers).tools]
 
     async def list(self, scope: Scope, receive: Receive, send: Send, caller: Caller) -> None:
         """Every tool that the caller may see, as a bare list."""
-        if await read_body(scope, receive, self._max_bytes) is None:
+        if await read_body(scope, receive, self._bounds) is None:
             return
         shown = [orjson.Fragment(tool) for server, tool in self._tools if caller.sees(server)]
         await reply(send, 200, orjson.dumps(shown))
 
     async def call(self, scope: Scope, receive: Receive, send: Send, caller: Caller) -> None:
         """One call, in the envelope and with the status of its spec."""
-        body = await read_body(scope, receive, self._max_bytes)
+        body = await read_body(scope, receive, self._bounds)
         if body is None:
             return
         asked = _read(scope, body)

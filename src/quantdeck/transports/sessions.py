@@ -15,7 +15,7 @@ import anyio
 
 from quantdeck.transports.sdk_seams import coerce_request_id, connection_of
 
-__all__ = ["Sessions"]
+__all__ = ["Sessions", "cancellable", "in_flight"]
 
 _CALLS = "quantdeck.calls"
 
@@ -44,6 +44,11 @@ class Sessions:
         return connection if connection is not None and connection.initialize_accepted else None
 
 
+def in_flight(connection: Any, request_id: Any) -> bool:
+    """Whether this connection has a call of this id that is not over."""
+    return coerce_request_id(request_id) in connection.state.get(_CALLS, {})
+
+
 @contextmanager
 def cancellable(connection: Any, request_id: Any) -> Iterator[anyio.CancelScope]:
     """What is done in here ends when the client cancels this request, or its session ends."""
@@ -54,8 +59,7 @@ def cancellable(connection: Any, request_id: Any) -> Iterator[anyio.CancelScope]
         try:
             yield scope
         finally:
-            if calls.get(key) is scope:
-                del calls[key]
+            del calls[key]
 
 
 def _cancel(connection: Any, request_id: Any) -> None:

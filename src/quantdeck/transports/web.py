@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -26,11 +27,11 @@ from quantdeck.app import App, running
 from quantdeck.core.call import Caller
 from quantdeck.core.server import Server
 from quantdeck.settings import Settings
-from quantdeck.transports.asgi import Refused, header, read_body, refuse, replay, reply
+from quantdeck.transports.asgi import Bounds, Refused, header, read_body, refuse, replay, reply
 from quantdeck.transports.auth import Identity, Tokens
 from quantdeck.transports.health import HealthCheck
 from quantdeck.transports.hosts import Hosts
-from quantdeck.transports.lines import is_json, write_error
+from quantdeck.transports.lines import BadLine, is_json, read_line, write_error
 from quantdeck.transports.mcp import CALLER_KEY, Endpoint, Watchers
 from quantdeck.transports.merging import merged
 from quantdeck.transports.plain_calls import PlainCalls
@@ -42,10 +43,14 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpApp", "http_app"]
 
+log = logging.getLogger(__name__)
+
 _PLAIN_TEXT = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 _CUT_OFF = Refused(
     503, "The server shut down before this was over; whether anything was changed is not known", connection="close"
 )
+
+_UNFORESEEN = Refused(500, "The server failed in a way it did not foresee; its log has the reason", connection="close")
 
 _CORS: dict[str, Any] = {
     "allow_methods": ("GET", "POST", "DELETE"),
@@ -80,12 +85,12 @@ class HttpApp:
         self._door: ASGIApp = self._answer
         if settings.http.origins:  # a page may only read what it is told it may
             self._door = CORSMiddleware(self._answer, settings.http.origins, **_CORS)
-        max_bytes = int(settings.http.max_body_mb * 2**20)
-        rest = Rest(app, servers, max_bytes)
+        bounds = Bounds(int(settings.http.max_body_mb * 2**20), settings.http.arrival_s)
+        rest = Rest(app, servers, bounds)
 
         def endpoint(offered: tuple[Server, ...]) -> McpRoute:
             offers = Endpoint(app, merged(offered), watchers, raw=False, dotted=settings.dotted_names)
-            return McpRoute(offers, max_bytes, self._closing, stateless=stateless)
+            return McpRoute(offers, bounds, self._closing, stateless=stateless)
 
         self._endpoints = {"/mcp": endpoint(servers), **{f"/mcp/{s.name}": endpoint((s,)) for s in servers}}
         self._routes: dict[str, tuple[tuple[str, ...], Handler]] = {
@@ -111,6 +116,10 @@ class HttpApp:
             await self._admit(scope, receive, send)
         except Refused as refused:
             await refuse(scope, send, refused)
+        except Exception:
+            log.exception("unexpected", extra={"fields": {"path": scope["path"][:200]}})
+            with contextlib.suppress(RuntimeError):  # a stream that has begun has no other answer
+                await refuse(scope, send, _UNFORESEEN)
         except asyncio.CancelledError:
             if not self._closing.is_set():
                 raise
@@ -121,7 +130,7 @@ class HttpApp:
         if self._closing.is_set():
             raise Refused(503, "The server is shutting down; try again", retry_after="1", connection="close")
         self._hosts.check(scope)
-        path = scope["path"]
+        path = scope["path"].removesuffix("/") or "/"  # clients are given either
         identity = self._identify(scope)
         if path == "/health":
             await self._serve_health(scope, send, identity)
@@ -181,13 +190,15 @@ class HttpApp:
 class McpRoute:
     """One MCP endpoint: plain calls answered here, everything else by the SDK's sessions."""
 
-    def __init__(self, endpoint: Endpoint, max_bytes: int, closing: asyncio.Event, *, stateless: bool) -> None:
+    def __init__(self, endpoint: Endpoint, bounds: Bounds, closing: asyncio.Event, *, stateless: bool) -> None:
         self._endpoint = endpoint
         self._plain = PlainCalls(endpoint)
-        self._max_bytes = max_bytes
+        self._bounds = bounds
         self._closing = closing
         self._stateless = stateless
-        self.manager = SessionManager(endpoint.sdk, self._posted, stateless=stateless, max_request_body_size=max_bytes)
+        self.manager = SessionManager(
+            endpoint.sdk, self._posted, stateless=stateless, max_request_body_size=bounds.max_bytes
+        )
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, caller: Caller) -> None:
         """Serve one request, whatever its era."""
@@ -200,16 +211,18 @@ class McpRoute:
             await self.manager.handle_request(scope, receive, send)
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await read_body(scope, receive, self._max_bytes)
+        body = await read_body(scope, receive, self._bounds)
         if body is None:
             return
-        if not is_json(body):
-            # The SDK's parser lets NaN and Infinity pass, which would reach tools as numbers.
-            await reply(send, 400, write_error(None, PARSE_ERROR, "Parse error: the body is not valid UTF-8 JSON"))
+        version = header(scope, b"mcp-protocol-version")
+        modern = version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS
+        try:
+            _check(body, modern=modern)
+        except BadLine as bad:
+            await reply(send, 400, write_error(bad.request_id, bad.code, bad.message))
             return
         call = None
-        version = header(scope, b"mcp-protocol-version")
-        if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        if modern:
             call = self._plain.modern(scope, body)
         elif self._stateless:
             stranger = Connection.from_envelope(version or DEFAULT_NEGOTIATED_VERSION, None, None)
@@ -234,6 +247,8 @@ class McpRoute:
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A client's stream for what the server has to say; it ends in good order when the server does."""
         begun = False
+        # Nothing is kept to be sent again. Asked to, the SDK would answer nothing at all.
+        scope = {**scope, "headers": [(name, value) for name, value in scope["headers"] if name != b"last-event-id"]}
 
         async def told(message: Any) -> None:
             nonlocal begun
@@ -250,3 +265,15 @@ class McpRoute:
     async def _until_closing(self, scope: anyio.CancelScope) -> None:
         await self._closing.wait()
         scope.cancel()
+
+
+def _check(body: bytes, *, modern: bool) -> None:
+    """Raise BadLine for what the SDK would let pass or refuse in its validator's words.
+
+    Its parser takes NaN and Infinity, which would reach tools as numbers, and in the legacy era a request whose id is
+    null or a fraction for a notification.
+    """
+    if not is_json(body):
+        raise BadLine(PARSE_ERROR, "Parse error: the body is not valid UTF-8 JSON")
+    if not modern:
+        read_line(body)
