@@ -18,6 +18,7 @@ import httpx2
 import pytest
 
 from quantdeck.settings import Http, Settings
+from quantdeck.transports.http import bind
 from tests.support.fixture_server import NOTES
 from tests.support.over_http import PATIENCE_S, PLAIN, Session, call, modern, modern_headers
 
@@ -192,6 +193,14 @@ async def test_the_line_that_says_where_it_serves_is_the_only_one_that_is_no_log
     assert [line for line in server.said if not line.startswith("{")] == [
         f"quantdeck: serving strategy-mcp on http://127.0.0.1:{port}/mcp\n"
     ]
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="of Linux")
+def test_a_client_who_takes_nothing_is_given_up_by_the_system():
+    with bind(Http(port=0), guarded=False) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert 0 < accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= 300_000
 
 
 async def _refused(*options: str) -> str:

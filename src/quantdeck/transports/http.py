@@ -37,6 +37,9 @@ __all__ = ["HttpServer", "bind", "http_app", "serve_http"]
 KEEP_ALIVE_S = 65
 """Longer than the minute after which proxies drop an idle connection, so that it is they who do it."""
 
+UNREAD_S = 120
+"""How long a client may take none of what was written to it. asyncio would wait for it without end, even to hang up."""
+
 MAX_FILES = 65_536
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -157,6 +160,8 @@ def bind(http: Http, *, guarded: bool) -> Iterator[socket.socket]:
         )
     with socket.socket(family, kind, protocol) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; connections inherit it
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNREAD_S * 1000)
         try:
             listener.bind(address)
             listener.listen(1024)
