@@ -12,6 +12,7 @@ from typing import Any
 import mcp_types as t
 import pytest
 from mcp.shared.exceptions import MCPError
+from pydantic import SecretStr
 
 from quantdeck.settings import MisconfiguredError, Settings
 from quantdeck.transports.auth import Tokens
@@ -111,7 +112,7 @@ async def test_one_token_for_everything_needs_no_file(tmp_path):
 async def test_blanks_around_the_one_token_are_none_of_it(tmp_path):
     async with served(tmp_path, auth_token="only-one-5c1d\n") as server:
         assert (await server.http.get("/metrics", headers=bearer("only-one-5c1d"))).status_code == 200
-    assert not Tokens(Settings(auth_token=" \n")).required
+    assert not Tokens(Settings(auth_token=SecretStr(" \n"))).required
 
 
 async def test_health_says_little_to_strangers_and_more_to_callers(server):

@@ -348,7 +348,7 @@ async def test_an_integer_beyond_64_bits_is_an_invalid_one_over_a_stream_too(ser
 @ERAS
 async def test_nothing_of_an_unforeseen_failure_is_told(server, era, caplog):
     """A completion is not in the pipeline, whose stages see to it for everything else."""
-    server.world.notes = None  # type: ignore[assignment]
+    server.world.notes = None
     async with server.client(era) as client:
         template = t.ResourceTemplateReference(uri=f"{NOTES}/{{name}}")
         with pytest.raises(MCPError) as failed:
