@@ -408,6 +408,12 @@ async def test_a_listener_who_does_not_read_keeps_nobody_waiting(server, era):
             pass  # who reads at last is told
 
 
+async def test_without_sessions_there_is_no_stream_that_would_stay_empty(tmp_path):
+    async with served(tmp_path, stateless=True) as server:
+        refused = await server.http.get("/mcp", headers={**PLAIN, "mcp-protocol-version": LEGACY})
+        assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+
+
 async def test_an_id_in_flight_is_refused_and_the_first_call_can_still_be_cancelled(server):
     session = await server.session()
     held = asyncio.create_task(session.post(call("hold", 7, label="a")))

@@ -204,6 +204,8 @@ class McpRoute:
         """Serve one request, whatever its era."""
         del caller
         if scope["method"] == "GET":
+            if self._stateless:  # the SDK would open a stream on which nothing can ever come
+                raise Refused(405, "Method not allowed: without sessions there are no streams to GET", allow="POST")
             await self._stream(scope, receive, send)
         elif scope["method"] == "POST":
             await self._post(scope, receive, send)
