@@ -212,3 +212,16 @@ async def test_a_demo_and_a_real_database_are_never_served_together(settings):
             pass
     with pytest.raises(MisconfiguredError, match="real database"):
         await make(both, seed=7, days=1)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+async def test_a_demo_worlds_file_is_not_served_as_a_real_database(settings, tmp_path, linked):
+    await make(settings, seed=7, days=1)
+    file = settings.home_path / "desk.db"
+    if linked:
+        (tmp_path / "link.db").symlink_to(file)
+        file = tmp_path / "link.db"
+    real = Settings.read({"QUANTDECK_HOME": str(tmp_path / "real"), "QUANTDECK_DATABASE": f"sqlite:///{file}"})
+    with pytest.raises(MisconfiguredError, match="a file of a demo world"):
+        async with open_app(real, (load("strategy-mcp"),)):
+            pass

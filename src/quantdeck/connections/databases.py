@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -43,6 +44,11 @@ class Databases:
             raise MisconfiguredError(
                 f"{settings.home_path} is a demo world and QUANTDECK_DATABASE names something real; unset one of "
                 "them, or point QUANTDECK_HOME elsewhere, so that nobody takes one for the other"
+            )
+        if self._address.path is not None and _is_of_a_demo(self._address.path):
+            raise MisconfiguredError(
+                "QUANTDECK_DATABASE names a file of a demo world, which would be answered as real; unset it, and point "
+                "QUANTDECK_HOME at that world"
             )
 
     @property
@@ -183,6 +189,11 @@ class Databases:
             source="sqlite",
             setting="QUANTDECK_CANDLES",
         )
+
+
+def _is_of_a_demo(path: Path) -> bool:
+    """Whether this file lies in a demo world's home, by whatever link it was reached."""
+    return Settings(home=Path(os.path.realpath(path)).parent).is_demo
 
 
 def _is_there(path: Path) -> bool:
