@@ -147,7 +147,7 @@ def test_doctor_says_what_each_source_is_and_what_to_set(tmp_path, world):
     gone = {"QUANTDECK_DATABASE": "postgresql://joe:hunter2@127.0.0.1:1/db"}
     dead = quantdeck("doctor", home=tmp_path, environment=gone)
     assert (dead.returncode, "hunter2" in dead.stdout + dead.stderr) == (1, False)
-    assert "down or out of reach" in dead.stdout
+    assert "down or out of reach. QUANTDECK_DATABASE says where it is" in dead.stdout
 
 
 def test_doctor_names_tools_that_settings_speak_of_and_nobody_has(world):
@@ -156,6 +156,47 @@ def test_doctor_names_tools_that_settings_speak_of_and_nobody_has(world):
     assert done.returncode == 0
     assert "QUANTDECK_DEADLINE_S names 'get_top_strategy', which is no tool; did you mean" in done.stdout
     assert "QUANTDECK_CACHE__TTL_S" not in done.stdout
+
+
+def test_doctor_names_settings_that_have_no_effect_on_a_tool(world):
+    said = {"QUANTDECK_PER_MINUTE": '{"get_top_strategies": 5}', "QUANTDECK_DEADLINE_S": '{"get_top_strategies": 5}'}
+    done = quantdeck("doctor", home=world, environment=said)
+    assert done.returncode == 0
+    told = "QUANTDECK_PER_MINUTE names 'get_top_strategies', whose spec has no code to refuse a call with: no effect"
+    assert told in done.stdout
+    assert "QUANTDECK_DEADLINE_S" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "said, told",
+    [
+        ({"QUANTDECK_TOKENS": "/nonexistent/tokens.json"}, "cannot be read"),
+        ({"QUANTDECK_TOKENS": "{here}/broken.json"}, "Invalid JSON"),
+        ({"QUANTDECK_HTTP__HOST": "0.0.0.0"}, "set QUANTDECK_TOKENS"),  # noqa: S104 - refused
+        ({"QUANTDECK_HTTP__HOST": "no such host"}, "is no address to bind"),
+        ({"QUANTDECK_HOME": "{here}/broken.json"}, "is no folder"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
+)
+def test_doctor_says_what_would_keep_a_server_from_starting(tmp_path, said, told):
+    (tmp_path / "broken.json").write_text('[{"id": ')
+    environment = {name: value.format(here=tmp_path) for name, value in said.items()}
+    done = quantdeck("doctor", home=tmp_path, environment=environment)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert told in done.stdout
+    assert json.loads(quantdeck("doctor", "--json", home=tmp_path, environment=environment).stdout)["warnings"]
+
+
+def test_doctor_minds_no_host_that_is_guarded_or_loopbacks(world):
+    for said in ({"QUANTDECK_HTTP__HOST": "localhost"}, {"QUANTDECK_HTTP__HOST": "0.0.0.0", "AUTH_TOKEN": "hunter2"}):  # noqa: S104
+        done = quantdeck("doctor", home=world, environment=said)
+        assert (done.returncode, "refuse" in done.stdout) == (0, False)
+
+
+def test_doctor_names_the_home_where_its_own_file_is_damaged(tmp_path):
+    (tmp_path / "desk.db").write_text("no database " * 500)
+    done = quantdeck("doctor", home=tmp_path)
+    assert (done.returncode, "QUANTDECK_HOME says where it is" in done.stdout) == (1, True)
 
 
 @pytest.mark.parametrize("command", ["migrate", "doctor", "demo"])

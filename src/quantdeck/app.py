@@ -40,6 +40,7 @@ class Health:
     kind: str
     status: str
     advice: str = ""
+    setting: str = ""  # which said where it is, where it is unhealthy
 
 
 HEALTH_S = 5.0
@@ -118,10 +119,15 @@ class App:
             return Health(name, error.source, "disabled", error.message)
         except TimeoutError:
             advice = f"It has not answered within {HEALTH_S:g} s"
-            return Health(name, self.runtime.source(kind).source, "unhealthy", advice)
+            return Health(name, self.runtime.source(kind).source, "unhealthy", advice, self._chosen_by(kind))
         except SourceError as error:
-            return Health(name, error.source, "unhealthy", error.message)
+            return Health(name, error.source, "unhealthy", error.message, self._chosen_by(kind))
         return Health(name, self.runtime.source(kind).source, "healthy")
+
+    def _chosen_by(self, kind: type[Source]) -> str:
+        """The setting that says where this is."""
+        setting = ADAPTERS[kind.port][0] if kind.port else "database"
+        return f"QUANTDECK_{setting.upper()}" if _said(self.settings, setting) else "QUANTDECK_HOME"
 
 
 def _digest(token: str) -> str | None:

@@ -7,7 +7,7 @@ import asyncio
 import importlib.util
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -16,7 +16,7 @@ from quantdeck.app import App, Health, open_app
 from quantdeck.commands import chosen_servers, logged
 from quantdeck.core.server import Server
 from quantdeck.core.wire import encode
-from quantdeck.settings import Settings
+from quantdeck.settings import Http, MisconfiguredError, Settings
 
 __all__ = ["add", "run"]
 
@@ -36,20 +36,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _examine(settings: Settings, servers: tuple[Server, ...], *, as_json: bool) -> int:
-    """Print the findings; 1 if a source that should answer does not."""
+    """Print the findings; 1 if a source that should answer does not, or a server would refuse to start."""
     async with open_app(settings, servers) as app:
-        found = await _sources(app)
+        found = [_advised(health) for health in await _sources(app)]
+    refused = [*_unusable_home(settings), *_unservable(settings)]
     report = {
         "version": __version__,
         "home": str(settings.home_path),
         "world": "demo" if settings.is_demo else "real",
         "clock": settings.clock,
-        "sources": [asdict(health) for health in found],
-        "warnings": _unknown_tools(settings, servers),
+        "sources": [{key: said for key, said in asdict(health).items() if key != "setting"} for health in found],
+        "warnings": [*refused, *_vain(settings, servers)],
         "extras": {name: importlib.util.find_spec(module) is not None for name, module in _EXTRAS.items()},
     }
     sys.stdout.write(encode(report).decode() + "\n" if as_json else _told(report, found))
-    return int(any(health.status == "unhealthy" for health in found))
+    return int(bool(refused) or any(health.status == "unhealthy" for health in found))
 
 
 async def _sources(app: App) -> list[Health]:
@@ -61,15 +62,48 @@ async def _sources(app: App) -> list[Health]:
         return [Health("database", app.databases.kind, "unhealthy", advice)]
 
 
-def _unknown_tools(settings: Settings, servers: tuple[Server, ...]) -> list[str]:
-    """What is said of tools that there are none of, and so counts for nothing."""
-    known = sorted({name for server in servers for tool in server.tools for name in (tool.name, tool.listed)})
-    by_tool: dict[str, Mapping[str, float]] = {
-        "QUANTDECK_CACHE__TTL_S": settings.cache.ttl_s,
-        "QUANTDECK_DEADLINE_S": settings.deadline_s,
-        "QUANTDECK_PER_MINUTE": settings.per_minute,
-    }
-    return [_unknown(name, setting, known) for setting, said in by_tool.items() for name in said if name not in known]
+def _advised(health: Health) -> Health:
+    """With the setting to look at, where the source's own sentence names none."""
+    if not health.setting or "QUANTDECK_" in health.advice:
+        return health
+    return replace(health, advice=f"{health.advice.rstrip('.')}. {health.setting} says where it is")
+
+
+def _unusable_home(settings: Settings) -> list[str]:
+    home = settings.home_path
+    return [f"QUANTDECK_HOME names {home}, which is no folder"] if home.exists() and not home.is_dir() else []
+
+
+def _unservable(settings: Settings) -> list[str]:
+    """Why `serve --http` would refuse to start; a stdio server would not mind."""
+    if settings.tokens is None and settings.http.host == Http().host:
+        return []  # nothing to refuse, and nothing to import
+    from quantdeck.transports.auth import Tokens
+    from quantdeck.transports.http import checked_place
+
+    try:
+        checked_place(settings.http, guarded=Tokens(settings).required)
+    except MisconfiguredError as error:
+        return [f"serve --http would refuse to start: {error}"]
+    return []
+
+
+def _vain(settings: Settings, servers: tuple[Server, ...]) -> list[str]:
+    """What is said of tools that there are none of, or on which it has no effect."""
+    tools = {name: tool for server in servers for tool in server.tools for name in (tool.name, tool.listed)}
+    unkept = {name for name, tool in tools.items() if tool.policy.cache_s is None or tool.policy.effect}
+    unlimited = {name for name, tool in tools.items() if tool.dialect.limited is None}
+    by_tool: list[tuple[str, Mapping[str, float], set[str], str]] = [
+        ("QUANTDECK_CACHE__TTL_S", settings.cache.ttl_s, unkept, "whose answers are never kept"),
+        ("QUANTDECK_DEADLINE_S", settings.deadline_s, set(), ""),
+        ("QUANTDECK_PER_MINUTE", settings.per_minute, unlimited, "whose spec has no code to refuse a call with"),
+    ]
+    return [
+        _unknown(name, setting, sorted(tools)) if name not in tools else f"{setting} names {name!r}, {why}: no effect"
+        for setting, said, vain, why in by_tool
+        for name in said
+        if name not in tools or name in vain
+    ]
 
 
 def _unknown(name: str, setting: str, known: list[str]) -> str:

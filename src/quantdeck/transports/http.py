@@ -32,7 +32,7 @@ from quantdeck.transports.web import HttpApp, http_app
 if TYPE_CHECKING:
     from quantdeck.core.server import Server
 
-__all__ = ["HttpServer", "bind", "http_app", "serve_http"]
+__all__ = ["HttpServer", "bind", "checked_place", "http_app", "serve_http"]
 
 KEEP_ALIVE_S = 65
 """Longer than the minute after which proxies drop an idle connection, so that it is they who do it."""
@@ -140,9 +140,8 @@ def _proxies(told: list[str]) -> list[str]:
     return proxies
 
 
-@contextlib.contextmanager
-def bind(http: Http, *, guarded: bool) -> Iterator[socket.socket]:
-    """The socket to listen on. Without a token only loopback's: whoever can reach the port can call."""
+def checked_place(http: Http, *, guarded: bool) -> tuple[Any, ...]:
+    """Where to bind, resolved. Without a token only loopback: whoever can reach the port can call."""
     where = f"{http.host}:{http.port}"
     if not 0 <= http.port <= 65535:  # the resolver would take it modulo that
         raise MisconfiguredError(f"{http.port} is no port; there are 1 to 65535, and 0 for a free one")
@@ -150,14 +149,21 @@ def bind(http: Http, *, guarded: bool) -> Iterator[socket.socket]:
         found = socket.getaddrinfo(http.host, http.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError, OverflowError) as error:
         raise MisconfiguredError(f"{where} is no address to bind: {getattr(error, 'strerror', error)}") from error
-    # IPv4 first: clients who say `localhost` try it in any case. asyncio switches Nagle's delay off only where the
-    # protocol is named, as it is here.
-    family, kind, protocol, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
-    if not guarded and not is_loopback(str(address[0])):
+    # IPv4 first: clients who say `localhost` try it in any case.
+    place = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+    if not guarded and not is_loopback(str(place[4][0])):
         raise MisconfiguredError(
             f"{http.host} can be reached from other machines, and no token is configured: set QUANTDECK_TOKENS to a "
             "token file or AUTH_TOKEN to one token, or bind 127.0.0.1"
         )
+    return place
+
+
+@contextlib.contextmanager
+def bind(http: Http, *, guarded: bool) -> Iterator[socket.socket]:
+    """The socket to listen on."""
+    # asyncio switches Nagle's delay off only where the protocol is named, as it is here.
+    family, kind, protocol, _, address = checked_place(http, guarded=guarded)
     with socket.socket(family, kind, protocol) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; connections inherit it
@@ -166,7 +172,7 @@ def bind(http: Http, *, guarded: bool) -> Iterator[socket.socket]:
             listener.bind(address)
             listener.listen(1024)
         except OSError as error:
-            raise MisconfiguredError(_unbindable(where, error)) from error
+            raise MisconfiguredError(_unbindable(f"{http.host}:{http.port}", error)) from error
         yield listener
 
 
