@@ -63,6 +63,13 @@ async def test_it_is_lived_in_up_to_the_clock_and_written_ahead_of_it(settings):
     assert max(recent) > CLOCK + AHEAD - timedelta(days=1)
 
 
+async def test_a_world_that_has_not_begun_at_the_clock_says_so(settings):
+    early = settings.model_copy(update={"clock": "2024-03-01T14:30:00Z"})
+    said = await make(early, seed=7, days=1)
+    assert "at 2024-03-01T14:30:00Z, where the clock stands: they come after 2025-01-06" in said
+    assert "clock" not in await make(settings, seed=7, days=1)
+
+
 async def test_the_stale_symbol_has_spoken_but_long_ago(settings):
     await make(settings, seed=7, days=5)
     found = await rows(

@@ -15,8 +15,8 @@ import orjson
 from quantdeck.connections.database import Database
 from quantdeck.connections.databases import Databases
 from quantdeck.connections.sqlite import SQLite
-from quantdeck.core.clock import Clock
-from quantdeck.demo.world import World
+from quantdeck.core.clock import Clock, iso
+from quantdeck.demo.world import BEGAN, World
 from quantdeck.settings import MisconfiguredError, Settings
 
 __all__ = ["AHEAD", "extend", "keep_current", "make"]
@@ -104,7 +104,10 @@ async def _fill(desk: Database, world: World, days: int, now: datetime) -> str:
         await _insert(desk, "strategy_specs", specs)
         await _insert(desk, "strategy_implementations", implementations)
         await _insert(desk, "implementation_signals", signals)
-    return f"{len(specs)} specs, {len(implementations)} implementations, {len(signals)} signals"
+    made = f"{len(specs)} specs, {len(implementations)} implementations, {len(signals)} signals"
+    if any(strategy["created_at"] <= now for strategy in implementations):
+        return made
+    return f"{made}. Nobody knows any of them at {iso(now)}, where the clock stands: they come after {BEGAN:%Y-%m-%d}"
 
 
 async def extend(desk: Database, world: World, now: datetime) -> None:
