@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from quantdeck import servers
 from quantdeck.cli import _COMMANDS as COMMANDS
-from tests.support.program import quantdeck
+from tests.support.program import PROGRAM, quantdeck
 
 PROMISED = {"serve", "tools", "resources", "prompts", "call", "demo", "migrate", "doctor", "client-config"}
 """Commands that other programs rely on."""
@@ -129,6 +130,19 @@ def test_tools_as_json_hold_everything_that_is_promised(tmp_path):
         }  # fmt: skip
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
+@pytest.mark.parametrize("command", ["tools", "doctor", "call"])
+def test_an_answer_that_cannot_be_written_is_one_sentence_and_no_failed_call(world, command):
+    arguments = {"call": ["get_strategy_consensus", '{"symbol": "BTC/USD"}']}.get(command, [])
+    line = shlex.join([*PROGRAM, command, *arguments]) + " > /dev/full"
+    done = subprocess.run(
+        ["/bin/sh", "-c", line],
+        env={"QUANTDECK_HOME": str(world)}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert "No space left" in done.stderr
+
+
 def test_a_home_without_a_world_says_what_to_set_and_how_to_get_a_demo(tmp_path):
     done = quantdeck("call", "get_top_strategies", '{"symbol": "BTC/USD"}', home=tmp_path)
     error = json.loads(done.stdout)["error"]
@@ -237,3 +251,37 @@ def test_client_config_starts_one_process_per_server(world, client):
         assert command[-2:] == ["serve", name]
         assert Path(command[0]).is_absolute()
         assert str(world) in json.dumps(entry)
+
+
+@pytest.mark.parametrize("client", ["opencode", "claude"])
+def test_client_config_passes_on_what_is_set_here_but_no_secret(tmp_path, client):
+    said = {
+        "DATABASE_URL": "postgresql://joe:hunter2@db/x",
+        "QUANTDECK_CLOCK": "2026-01-15T12:00:00Z",
+        "QUANTDECK_POSTGRESQL__CONNECT_S": "2",
+        "QUANTDECK_LOG_FILE": "deck.log",
+        "QUANTDECK_AUTH_TOKEN": "hunter3",
+        "QUANTDECK_STATE": "",
+    }
+    done = quantdeck("client-config", client, "strategy-mcp", home=tmp_path, environment=said)
+    config = json.loads(done.stdout)
+    entry = (config.get("mcpServers") or config["mcp"])["strategy-mcp"]
+    assert entry.get("env", entry.get("environment")) == {
+        "QUANTDECK_HOME": str(tmp_path),
+        "QUANTDECK_CLOCK": "2026-01-15T12:00:00Z",
+        "QUANTDECK_POSTGRESQL__CONNECT_S": "2",
+        "QUANTDECK_LOG_FILE": str(Path.cwd() / "deck.log"),
+    }
+    assert "DATABASE_URL" in done.stderr
+    assert "hunter" not in done.stdout + done.stderr
+
+
+def test_client_config_names_servers_below_an_address(world):
+    all_of_them = json.loads(quantdeck("client-config", "cursor", "--url", "http://h/mcp", home=world).stdout)
+    assert all_of_them["mcpServers"] == {"quantdeck": {"type": "http", "url": "http://h/mcp"}}
+    one = quantdeck("client-config", "cursor", "strategy-mcp", "--url", "http://h/mcp/", home=world)
+    assert json.loads(one.stdout)["mcpServers"] == {
+        "strategy-mcp": {"type": "http", "url": "http://h/mcp/strategy-mcp"}
+    }
+    wrong = quantdeck("client-config", "cursor", "--url", "h:8003", home=world)
+    assert (wrong.returncode, len(wrong.stderr.splitlines())) == (2, 1)

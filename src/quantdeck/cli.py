@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import os
 import sys
@@ -46,7 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     from quantdeck.settings import MisconfiguredError
 
     try:
-        return int(arguments.run(arguments) or 0)
+        status = int(arguments.run(arguments) or 0)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # or what cannot be written is noticed when nobody can say so any more
+        return status  # noqa: TRY300 - what can fail ends here
     except (MisconfiguredError, UsageError, DeclarationError) as error:
         print(f"quantdeck: {error}", file=sys.stderr)
     except KeyboardInterrupt:
@@ -54,6 +58,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except OSError as error:
+        print(f"quantdeck: {error}", file=sys.stderr)
+        _drop_output()
     return 2
 
 
@@ -64,6 +71,12 @@ def _fill_standard() -> None:
             os.fstat(fd)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free, which is this one
+
+
+def _drop_output() -> None:
+    """Let Python write what is left of its output to nowhere: it would fail again, and end in its own status."""
+    with contextlib.suppress(OSError, AttributeError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib.util
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from difflib import get_close_matches
@@ -49,7 +48,7 @@ async def _examine(settings: Settings, servers: tuple[Server, ...], *, as_json: 
         "warnings": [*refused, *_vain(settings, servers)],
         "extras": {name: importlib.util.find_spec(module) is not None for name, module in _EXTRAS.items()},
     }
-    sys.stdout.write(encode(report).decode() + "\n" if as_json else _told(report, found))
+    print(encode(report).decode() if as_json else _told(report, found))
     return int(bool(refused) or any(health.status == "unhealthy" for health in found))
 
 
@@ -123,7 +122,7 @@ def _told(report: dict[str, Any], found: list[Health]) -> str:
     missing = [name for name, there in report["extras"].items() if not there]
     if missing:
         advice[f"  not installed: {', '.join(missing)} (pip install 'quantdeck[{missing[0]}]')"] = None
-    return "\n".join([*lines, *(["", *advice] if advice else [])]) + "\n"
+    return "\n".join([*lines, *(["", *advice] if advice else [])])
 
 
 _SIGNS = {"healthy": "+", "unhealthy": "!", "disabled": "-"}
