@@ -191,6 +191,19 @@ async def test_the_newest_signal_is_found_however_old(desk, strategies):
     assert (found.action, found.triggered_at) == ("SELL", LONG_AGO + DAY)
 
 
+@pytest.mark.parametrize("earlier, later", [("a", "b"), ("b", "a")])
+async def test_of_two_signals_of_one_time_the_one_that_became_known_later_counts(desk, strategies, earlier, later):
+    impl = await add_implementation(desk, "corrected", await add_spec(desk))
+    at = NOON - timedelta(hours=1)
+    await add_signal(desk, earlier, impl, "BUY", signal_timestamp=at)
+    await add_signal(desk, later, impl, "SELL", signal_timestamp=at, created_at=at + timedelta(minutes=10))
+    before = Now.of(at + timedelta(minutes=9), fixed=True)
+    for as_of, said in ((AS_OF, "SELL"), (before, "BUY")):
+        assert (await strategies.latest_signal(impl, "BTC/USD", as_of=as_of)).action == said
+        ((_, vote),) = await strategies.votes("BTC/USD", since=NOON - DAY, as_of=as_of)
+        assert vote.action == said
+
+
 @pytest.mark.parametrize(
     "said, meant",
     [("BUY", "BUY"), ("SELL", "SELL"), ("HOLD", "HOLD"), ("CLOSE_LONG", "SELL"), ("CLOSE_SHORT", "BUY")],

@@ -65,7 +65,7 @@ _LATEST = """
     SELECT action, strength, signal_timestamp FROM implementation_signals
     WHERE impl_id = :strategy_id AND symbol = :symbol AND created_at <= :as_of
       AND signal_timestamp <= :as_of
-    ORDER BY signal_timestamp DESC, signal_id LIMIT 1
+    ORDER BY signal_timestamp DESC, created_at DESC, signal_id LIMIT 1
 """
 
 _VOTES = f"""
@@ -74,7 +74,7 @@ _VOTES = f"""
     LEFT JOIN (
         SELECT impl_id, action, strength, signal_timestamp,
                row_number() OVER (
-                   PARTITION BY impl_id ORDER BY signal_timestamp DESC, signal_id
+                   PARTITION BY impl_id ORDER BY signal_timestamp DESC, created_at DESC, signal_id
                ) AS newest
         FROM implementation_signals
         WHERE symbol = :symbol AND created_at <= :as_of AND signal_timestamp <= :as_of
