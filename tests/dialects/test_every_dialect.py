@@ -240,6 +240,17 @@ async def test_a_failing_source_is_the_specs_code_in_our_words(spec, kind):
     assert not any(word in everything(outcome) for word in ("hunter2", "10.0.0.7", "/home", "OSError"))
 
 
+@pytest.mark.parametrize("modern", [False, True])
+@pytest.mark.parametrize("transport", ["stdio", "rest"])
+async def test_the_log_has_the_sentence_that_the_caller_heard_and_no_envelope(spec, transport, modern):
+    program = Program()
+    program.desk.failure = spec.own
+    outcome = await program.call(spec.tool, transport=transport, modern=modern)
+    sentence = error_of(outcome)[1]
+    assert program.events[0]["error_message"] == sentence
+    assert sentence.endswith("No such thing")
+
+
 async def test_a_failing_source_is_counted(spec):
     program = Program()
     program.desk.failure = Busy("Busy.", source="fake")

@@ -48,7 +48,7 @@ def event_of(call: Call, outcome: Answer | RpcFailure) -> Event:
     if isinstance(outcome, RpcFailure):
         event |= _failure(outcome.status, outcome.code or str(outcome.number), outcome.message)
     elif outcome.is_error and outcome.code is not None:
-        event |= _failure(outcome.status, outcome.code, (outcome.text or outcome.encoded.decode())[:300])
+        event |= _failure(outcome.status, outcome.code, _sentence(outcome))
     if call.correlation_id:
         event["correlation_id"] = call.correlation_id
     if call.user_agent:
@@ -63,6 +63,13 @@ def event_of(call: Call, outcome: Answer | RpcFailure) -> Event:
 def _failure(status: int, code: str, message: str) -> Event:
     kind = _KINDS.get(status) or ("invalid_input" if status < 500 else "upstream")
     return {"status": "error", "error_type": kind, "error_code": code, "error_message": message}
+
+
+def _sentence(answer: Answer) -> str:
+    """What went wrong, without the envelope: every spec has it as `message`, in `error` or at the top."""
+    body = answer.body if isinstance(answer.body, dict) else {}
+    told = body["error"] if isinstance(body.get("error"), dict) else body
+    return str(answer.text or told.get("message") or answer.encoded.decode())[:300]
 
 
 def span(call: Call) -> AbstractContextManager[Any]:
