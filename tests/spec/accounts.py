@@ -83,7 +83,11 @@ class Proved(Account):
 @cache
 def departures() -> tuple[Departure, ...]:
     """Every entry of departures.toml."""
-    return tuple(Departure(**entry) for entry in _entries("departures", "departure"))
+    return tuple(
+        Departure(**{key: value for key, value in entry.items() if key != "fields"} | {"field": field})
+        for entry in _entries("departures", "departure")
+        for field in entry.get("fields", [entry.get("field", "")])
+    )
 
 
 @cache

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
@@ -23,8 +24,9 @@ from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.dialects.declaring import read
 from quantdeck.observability.calls import to as told_to
 from quantdeck.sources.coordination.embedded import Embedded
+from tests.support.over_http import call, served
 
-__all__ = ["Heard", "failure", "logged", "second_call_in_a_minute", "success"]
+__all__ = ["Heard", "failure", "logged", "logged_over_http", "second_call_in_a_minute", "success"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,21 @@ def logged() -> dict[str, Any]:
         )
     lines: list[dict[str, Any]] = [orjson.loads(line) for line in ran.stderr.splitlines()]
     return next(line for line in lines if line["event"] == "call")
+
+
+@cache
+def logged_over_http() -> list[dict[str, Any]]:
+    """The events of one call by each way in that HTTP has."""
+
+    async def ask() -> list[dict[str, Any]]:
+        with TemporaryDirectory() as home:
+            async with served(Path(home)) as server:
+                await server.modern("echo", label="a")
+                await (await server.session()).post(call("echo", label="a"))
+                await server.rest("echo", arguments={"label": "a"})
+                return server.events
+
+    return asyncio.run(ask())
 
 
 def _fail(error: ToolError) -> NoReturn:

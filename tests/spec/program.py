@@ -221,7 +221,7 @@ def _pyth() -> dict[str, Any]:
         "log_fields": dict.fromkeys(fields | written.keys(), ANY),
         "log_optional": dict.fromkeys(fields - (went_well.keys() & written.keys()), ANY),
         "log_enums": {
-            "transport": {written["transport"]: ANY},
+            "transport": {event["transport"]: ANY for event in (written, *answers.logged_over_http())},
             "status": {event["status"]: ANY for event in logged},
             "error_type": {event["error_type"]: ANY for event in logged if "error_type" in event},
         },

@@ -80,6 +80,34 @@ def test_every_served_tool_is_held_against_a_spec():
     assert not unheld, "write down what these specs promise, or nothing of it is checked"
 
 
+def _left_out(promised, actual, path=""):
+    """Members of a promised result that the built schema has and does not require."""
+    for name, member in promised.get("properties", {}).items():
+        here = f"{path}.{name}"
+        built = actual.get("properties", {}).get(name, {})
+        if name not in actual.get("required", {}):
+            yield here
+        yield from _left_out(member, built, here)
+        yield from _left_out(member.get("items", {}), built.get("items", {}), f"{here}.items")
+
+
+def test_what_a_result_of_the_first_spec_has_it_always_has():
+    """The departure `output*.required` says so of all members, and the comparison cannot see one that is not in it."""
+    promised, built = promises("tradestream").tools, program.tools("tradestream")
+    optional = {
+        name: [*_left_out(promised[name]["output"], built[name]["output"])] for name in promised if name in built
+    }
+    assert {name: left for name, left in optional.items() if left} == {}
+    assert [*_left_out({"properties": {"a": {"items": {"properties": {"b": {}}}}}}, {"required": {"a": True}})] == [
+        ".a.items.b"
+    ]
+
+
+def test_no_departure_names_more_than_its_place():
+    """A glob over everything a spec has would hide whatever comes to differ later."""
+    assert [str(entry) for entry in ENTRIES if entry.field.count(".") == 1 and entry.field.endswith(".*")] == []
+
+
 def test_every_departure_says_what_and_why():
     for entry in departures():
         assert entry.kind in KINDS
