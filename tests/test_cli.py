@@ -259,9 +259,10 @@ def test_client_config_passes_on_what_is_set_here_but_no_secret(tmp_path, client
         "DATABASE_URL": "postgresql://joe:hunter2@db/x",
         "QUANTDECK_CLOCK": "2026-01-15T12:00:00Z",
         "QUANTDECK_POSTGRESQL__CONNECT_S": "2",
-        "QUANTDECK_LOG_FILE": "deck.log",
+        "QUANTDECK_LOG_FILE": str(tmp_path / "deck.log"),
         "QUANTDECK_AUTH_TOKEN": "hunter3",
-        "QUANTDECK_STATE": "",
+        "QUANTDECK_STATE": "redis://joe:hunter4@h",
+        "QUANTDECK_LOG_LEVEL": "",
     }
     done = quantdeck("client-config", client, "strategy-mcp", home=tmp_path, environment=said)
     config = json.loads(done.stdout)
@@ -270,7 +271,6 @@ def test_client_config_passes_on_what_is_set_here_but_no_secret(tmp_path, client
         "QUANTDECK_HOME": str(tmp_path),
         "QUANTDECK_CLOCK": "2026-01-15T12:00:00Z",
         "QUANTDECK_POSTGRESQL__CONNECT_S": "2",
-        "QUANTDECK_LOG_FILE": str(Path.cwd() / "deck.log"),
     }
     assert "DATABASE_URL" in done.stderr
     assert "hunter" not in done.stdout + done.stderr

@@ -6,12 +6,12 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import SecretStr
+from pydantic import BaseModel
 
 from quantdeck.commands import UsageError, chosen_servers
 from quantdeck.settings import PREFIX, Settings
@@ -46,25 +46,34 @@ def run(arguments: argparse.Namespace) -> None:
     print(orjson.dumps(entry, option=orjson.OPT_INDENT_2).decode())
 
 
-_NOT_FOR_STDIO = {"tokens", "auth_token", "http", "port"}
+_ITS_OWN = {"home", "tokens", "auth_token", "http", "port", "log_file"}
+"""What is said in full, is HTTP's alone, or belongs to one process."""
 
 
 def _environment(settings: Settings) -> tuple[Json, list[str]]:
     """What is set here and a process that a client starts must hear of; and the names of what may be a secret."""
     told, withheld = {"QUANTDECK_HOME": str(settings.home_path)}, []
-    for field_name, field in Settings.model_fields.items():
-        if field_name == "home" or field_name in _NOT_FOR_STDIO:
+    for name, secret in _names(Settings, PREFIX):
+        if not (said := os.environ.get(name)):
             continue
-        called = names_of(PREFIX, field_name, field)
-        said = next(((name, os.environ[name]) for name in called if os.environ.get(name)), None)
-        nested = {name: value for name, value in os.environ.items() if name.startswith(f"{called[0]}__") and value}
-        if said is not None and field.annotation is SecretStr:
-            withheld.append(said[0])
-        elif said is not None:
-            value = getattr(settings, field_name)
-            told[said[0]] = str(value.absolute()) if isinstance(value, Path) else said[1]
-        told |= nested
+        if secret or "://" in said:  # there may be a password in an address
+            withheld.append(name)
+        else:
+            told[name] = said
     return told, withheld
+
+
+def _names(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, bool]]:
+    """Every name in the environment, and whether a secret may stand there."""
+    for field_name, field in model.model_fields.items():
+        if model is Settings and field_name in _ITS_OWN:
+            continue
+        called, kind = names_of(prefix, field_name, field), field.annotation
+        within = isinstance(kind, type) and issubclass(kind, BaseModel)
+        inside = list(_names(kind, f"{called[0]}__")) if within else []  # type: ignore[arg-type]
+        secret = "SecretStr" in repr(kind) or any(holds for _, holds in inside)
+        yield from ((name, secret) for name in called)
+        yield from inside
 
 
 def _render(
