@@ -253,6 +253,19 @@ async def test_parameters_are_told_in_the_same_order_by_every_engine(desk, strat
     assert encode(found.parameters) == b'{"_":null,"a":{"bb":2,"z":1,"\xc3\xa9":[{"x":2,"y":1}]},"fast":12,"slow":26}'
 
 
+async def test_what_a_backtest_made_up_is_no_signal(desk, strategies):
+    impl = await add_implementation(desk, "simulated", await add_spec(desk))
+    await add_signal(desk, "given", impl, "BUY", signal_type="forward_test")
+    await add_signal(
+        desk, "made up", impl, "SELL", signal_type="backtest", signal_timestamp=NOON - timedelta(minutes=5)
+    )
+    assert (await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)).action == "BUY"
+    ((_, vote),) = await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF)
+    assert vote.action == "BUY"
+    (found,), _ = await strategies.ranked("BTC/USD", by="sharpe", offset=0, limit=1, as_of=AS_OF)
+    assert found.signals_count == 1
+
+
 async def test_every_eligible_strategy_votes_once_with_its_newest_signal(desk, strategies):
     spec = await add_spec(desk)
     voices = {name: await add_implementation(desk, name, spec) for name in ("turned", "stale", "silent")}

@@ -32,6 +32,9 @@ _ELIGIBLE = """
       AND i.created_at <= :as_of AND s.created_at <= :as_of
 """
 
+_GIVEN = "AND signal_type <> 'backtest'"
+"""What a backtest made up was said to nobody."""
+
 _ORDER: dict[Metric, str] = {"sharpe": "sharpe", "accuracy": "accuracy", "return": "earned"}
 
 _RANKED = f"""
@@ -41,7 +44,7 @@ _RANKED = f"""
     ) e
     LEFT JOIN (
         SELECT impl_id, count(*) AS signals FROM implementation_signals
-        WHERE symbol = :symbol AND created_at <= :as_of GROUP BY impl_id
+        WHERE symbol = :symbol AND created_at <= :as_of {_GIVEN} GROUP BY impl_id
     ) n ON n.impl_id = e.impl_id
     ORDER BY {{metric}} DESC NULLS LAST, signals_count DESC, e.impl_id
     LIMIT :limit OFFSET :offset
@@ -61,12 +64,12 @@ _FOUND = """
     WHERE i.impl_id = :strategy_id AND i.created_at <= :as_of
 """
 
-_LATEST = """
+_LATEST = f"""
     SELECT action, strength, signal_timestamp FROM implementation_signals
     WHERE impl_id = :strategy_id AND symbol = :symbol AND created_at <= :as_of
-      AND signal_timestamp <= :as_of
+      AND signal_timestamp <= :as_of {_GIVEN}
     ORDER BY signal_timestamp DESC, created_at DESC, signal_id LIMIT 1
-"""
+"""  # noqa: S608 - likewise
 
 _VOTES = f"""
     SELECT e.impl_id, l.action, l.strength, l.signal_timestamp
@@ -78,7 +81,7 @@ _VOTES = f"""
                ) AS newest
         FROM implementation_signals
         WHERE symbol = :symbol AND created_at <= :as_of AND signal_timestamp <= :as_of
-          AND signal_timestamp >= :since
+          AND signal_timestamp >= :since {_GIVEN}
     ) l ON l.impl_id = e.impl_id AND l.newest = 1
     ORDER BY e.impl_id
 """  # noqa: S608 - likewise
