@@ -124,6 +124,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"bogus": 1}, "bogus", "is not an argument of this tool; it takes name, count, "),
     ({"bogus": None}, "bogus", "is not an argument of this tool"),
     ({"name_": "x"}, "name_", "is not an argument of this tool"),
+    ({"": "x"}, '""', "is not an argument of this tool"),
 ]  # fmt: skip
 
 

@@ -74,4 +74,4 @@ def _told(contract: Contract, problem: Any) -> dict[str, str]:
         rule, words = "value", problem["msg"][:1].lower() + problem["msg"][1:]
     # A branch of a union is a step too, by the validator's name for it, such as `function-before[…]`.
     path = ".".join(str(step)[:80] for step in problem["loc"] if "[" not in str(step))
-    return {"argument": path or "arguments", "rule": rule, "problem": words}
+    return {"argument": path or ('""' if problem["loc"] else "arguments"), "rule": rule, "problem": words}
