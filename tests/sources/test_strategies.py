@@ -253,6 +253,23 @@ async def test_parameters_are_told_in_the_same_order_by_every_engine(desk, strat
     assert encode(found.parameters) == b'{"_":null,"a":{"bb":2,"z":1,"\xc3\xa9":[{"x":2,"y":1}]},"fast":12,"slow":26}'
 
 
+async def test_a_signal_dated_after_the_instant_is_not_current_however_early_it_was_saved(desk, strategies):
+    impl = await add_implementation(desk, "ahead", await add_spec(desk))
+    await add_signal(desk, "now", impl, "BUY")
+    await add_signal(desk, "ahead", impl, "SELL", signal_timestamp=LATER, created_at=NOON - timedelta(hours=1))
+    assert (await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)).action == "BUY"
+    ((_, vote),) = await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF)
+    assert vote.action == "BUY"
+
+
+@pytest.mark.parametrize("older, counts", [(timedelta(0), True), (timedelta(microseconds=1), False)])
+async def test_a_signal_counts_from_the_very_instant_that_is_asked_for(desk, strategies, older, counts):
+    impl = await add_implementation(desk, "edge", await add_spec(desk))
+    await add_signal(desk, "edge", impl, signal_timestamp=NOON - DAY - older)
+    ((_, vote),) = await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF)
+    assert (vote is not None) is counts
+
+
 async def test_what_a_backtest_made_up_is_no_signal(desk, strategies):
     impl = await add_implementation(desk, "simulated", await add_spec(desk))
     await add_signal(desk, "given", impl, "BUY", signal_type="forward_test")
