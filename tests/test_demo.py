@@ -55,6 +55,13 @@ def test_two_worlds_of_one_seed_agree_wherever_they_overlap():
     assert all(early[key] == late[key] for key in early.keys() & late.keys())
 
 
+def test_a_signal_becomes_known_only_after_it_was_given():
+    world = World(7)
+    known_at = {row["impl_id"]: row["created_at"] for row in world.implementations()}
+    for signal in world.signals(CLOCK, CLOCK + timedelta(days=2)):
+        assert known_at[signal["impl_id"]] <= signal["signal_timestamp"] < signal["created_at"]
+
+
 async def test_it_is_lived_in_up_to_the_clock_and_written_ahead_of_it(settings):
     await make(settings, seed=7, days=5)
     times = [row["signal_timestamp"] for row in await rows(settings, SIGNALS)]
