@@ -58,7 +58,7 @@ def test_every_day_from_1990_to_2027_is_that_of_the_exchange(oracle):
     assert ours == sorted(ours)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(instant=INSTANTS)
 def test_open_and_next_open_are_those_of_the_exchange(oracle, instant):
     minute = instant.replace(second=0, microsecond=0)
