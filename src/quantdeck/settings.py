@@ -27,7 +27,7 @@ from pydantic.fields import FieldInfo
 from quantdeck.core.clock import Clock
 from quantdeck.domain.timeframes import TIMEFRAMES
 
-__all__ = ["Cache", "Http", "InfluxDB", "MisconfiguredError", "PostgreSQL", "Settings"]
+__all__ = ["Cache", "Decisions", "Http", "InfluxDB", "MisconfiguredError", "PostgreSQL", "Settings"]
 
 
 PREFIX = "QUANTDECK_"
@@ -153,6 +153,15 @@ class Http(_Group):
     drain_s: float = Field(30, gt=0, description="longest wait for calls in flight at the end")
 
 
+class Decisions(_Group):
+    """How much of a decision's grounds save_decision keeps."""
+
+    reasoning_chars: int = Field(10_000, ge=1, description="characters of reasoning at most")
+    calls: int = Field(50, ge=0, description="tool calls of one decision at most")
+    result_bytes: int = Field(5 * 1024, ge=0, description="a tool call's longer result is left out, as JSON")
+    calls_bytes: int = Field(100 * 1024, ge=2, description="all tool calls of one decision at most, as JSON")
+
+
 class Settings(_Group):
     """What a process reads when it starts, and never again."""
 
@@ -188,6 +197,7 @@ class Settings(_Group):
     chart_errors: Literal["rpc", "result", "strict"] = Field("rpc", description="how chart-signals reports failures")
     dotted_names: bool = Field(False, description="list catalog tools with dots in their names")
     cache: Cache = Cache()
+    decisions: Decisions = Decisions()
     deadline_s: dict[str, Seconds] = Field(default_factory=dict, description="by tool; 0 for none")
     per_minute: dict[str, Calls] = Field(default_factory=dict, description="by tool; 0 for no limit")
 

@@ -1,8 +1,9 @@
-"""A desk database, empty but for its tables, on each engine."""
+"""Databases, empty but for their tables, on each engine."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -14,18 +15,36 @@ from tests.support import postgresql
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.services)])
-async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    database = await _database(request.param, tmp_path)
-    await migrate(database, ("desk",))
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def desk(engine: str, tmp_path: Path) -> AsyncIterator[Database]:
+    async with _database(engine, tmp_path, "desk") as database:
+        yield database
+
+
+@pytest.fixture
+async def diary(engine: str, tmp_path: Path) -> AsyncIterator[Database]:
+    """What the group `decisions` is in."""
+    async with _database(engine, tmp_path, "decisions") as database:
+        yield database
+
+
+@asynccontextmanager
+async def _database(engine: str, folder: Path, group: str) -> AsyncIterator[Database]:
+    database = await _made(engine, folder, group)
+    await migrate(database, (group,))
     try:
         yield database
     finally:
         await database.close()
 
 
-async def _database(engine: str, folder: Path) -> Database:
+async def _made(engine: str, folder: Path, group: str) -> Database:
     if engine == "sqlite":
-        return SQLite(folder / "desk.db", groups=("desk",))
+        return SQLite(folder / f"{group}.db", groups=(group,))
     from quantdeck.connections.postgresql import PostgreSQL
 
     return PostgreSQL(await postgresql.available().new_database())

@@ -17,6 +17,7 @@ __all__ = ["NAMES", "ON_REQUEST", "load", "tools"]
 NAMES = (
     "strategy-mcp",
     "market-data-mcp",
+    "decisions-mcp",
 )  # fmt: skip
 """Each has its folder here, called as it is but for the hyphens."""
 
