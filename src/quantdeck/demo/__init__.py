@@ -16,10 +16,12 @@ from quantdeck.connections.database import Database
 from quantdeck.connections.databases import Databases
 from quantdeck.connections.sqlite import SQLite
 from quantdeck.core.clock import Clock, iso
-from quantdeck.demo.world import BEGAN, World
+from quantdeck.demo.decisions import AGENT, LOOKS_BACK, decisions
+from quantdeck.demo.world import BEGAN, SILENT_SINCE, STALE_SYMBOL, World
+from quantdeck.domain.consensus import CURRENT_FOR
 from quantdeck.settings import MisconfiguredError, Settings
 
-__all__ = ["AHEAD", "extend", "keep_current", "make"]
+__all__ = ["AHEAD", "extend", "extend_decisions", "keep_current", "make"]
 
 AHEAD = timedelta(days=30)
 """How far signals are written ahead, so that a world is at the present without anything running."""
@@ -37,10 +39,13 @@ async def make(settings: Settings, *, seed: int, days: int) -> str:
     _refuse_the_real(settings)
     with _unfinished(settings, orjson.dumps({"seed": seed, "days": days})):
         desk = SQLite(settings.home_path / "desk.db", groups=("desk",))
+        diary = SQLite(settings.home_path / "decisions.db", groups=("journal", "decisions"))
         try:
-            return await _fill(desk, World(seed), days, now)
+            made = await _fill(desk, World(seed), days, now)
+            return f"{await _fill_decisions(diary, World(seed), days, now)}, {made}"
         finally:
             await desk.close()
+            await diary.close()
 
 
 @contextmanager
@@ -74,6 +79,7 @@ async def keep_current(settings: Settings) -> None:
         while True:
             if (world := _marked(settings)) is not None:
                 await extend(databases.of("desk"), world, datetime.now(UTC))
+                await extend_decisions(databases.of("decisions"), world, datetime.now(UTC))
             await asyncio.sleep(timedelta(hours=6).total_seconds())
     finally:
         await databases.close()
@@ -110,6 +116,23 @@ async def _fill(desk: Database, world: World, days: int, now: datetime) -> str:
     return f"{made}. Nobody knows any of them at {iso(now)}, where the clock stands: they come after {BEGAN:%Y-%m-%d}"
 
 
+async def _fill_decisions(diary: Database, world: World, days: int, now: datetime) -> str:
+    """Of the days whose signals are in this world; with them those with which the stale symbol fell silent."""
+    began = SILENT_SINCE - timedelta(days=2)  # as its last words
+    rows = [row for row in _decided(world, began, SILENT_SINCE + CURRENT_FOR) if row["symbol"] == STALE_SYMBOL]
+    rows += _decided(world, now - timedelta(days=days), now + AHEAD)
+    async with diary.transaction():
+        for table in ("agent_decisions", "idempotency_keys"):  # a key would answer for a decision that is gone
+            await diary.execute(f"DELETE FROM {table}")  # noqa: S608 - a literal of this module
+        await _insert(diary, "agent_decisions", rows)
+    return f"{len(rows)} decisions"
+
+
+def _decided(world: World, since: datetime, until: datetime) -> list[dict[str, Any]]:
+    """What follows from the signals between two instants alone."""
+    return list(decisions(world, world.signals(since, until), since + LOOKS_BACK, until))
+
+
 async def extend(desk: Database, world: World, now: datetime) -> None:
     """Write signals up to AHEAD of now, where that is a day's worth or more."""
     if await _latest(desk, now) > now + AHEAD - timedelta(days=1):
@@ -118,6 +141,25 @@ async def extend(desk: Database, world: World, now: datetime) -> None:
         since = await _latest(desk, now)
         rows = [row for row in world.signals(since, now + AHEAD) if row["signal_timestamp"] > since]
         await _insert(desk, "implementation_signals", rows)
+
+
+async def extend_decisions(diary: Database, world: World, now: datetime) -> None:
+    """The same for what the agent will decide."""
+    if await _last_decided(diary, now) > now + AHEAD - timedelta(days=1):
+        return
+    async with diary.transaction():
+        since = await _last_decided(diary, now)
+        rows = _decided(world, since - 2 * LOOKS_BACK, now + AHEAD)
+        await _insert(diary, "agent_decisions", [row for row in rows if row["created_at"] > since])
+
+
+async def _last_decided(diary: Database, now: datetime) -> datetime:
+    row = await diary.row(
+        'SELECT max(created_at) AS "latest [TIMESTAMP]" FROM agent_decisions WHERE caller = :agent', agent=AGENT
+    )
+    assert row is not None
+    latest: datetime | None = row["latest"]
+    return latest or now
 
 
 async def _latest(desk: Database, now: datetime) -> datetime:

@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 import orjson
 
-__all__ = ["SYMBOLS", "World"]
+__all__ = ["BEGAN", "LONGEST_DELAY", "SILENT_SINCE", "STALE_SYMBOL", "STEP", "SYMBOLS", "Row", "World"]
 
 SYMBOLS = ("BTC/USD", "ETH/USD", "EUR/USD", "GBP/USD", "XAU/USD")
 
@@ -28,6 +28,8 @@ SILENT_SINCE = datetime(2026, 1, 1, tzinfo=UTC)
 
 BEGAN = datetime(2025, 1, 6, tzinfo=UTC)
 STEP = timedelta(hours=4)
+LONGEST_DELAY = timedelta(minutes=200)
+"""After the beginning of a step every signal of it is known."""
 _VARIANTS = 2
 _ACTIONS = ("BUY", "BUY", "SELL", "SELL", "HOLD", "CLOSE_LONG", "CLOSE_SHORT")
 _STATUSES = ("VALIDATED", "DEPLOYED", "VALIDATED", "CANDIDATE")
@@ -120,7 +122,7 @@ class World:
 
     def _signal(self, strategy: Row, step: datetime) -> Row:
         about = (strategy["impl_id"], step.isoformat())
-        at = step + timedelta(minutes=int(self.unit(*about, "minute") * 200))
+        at = step + timedelta(minutes=int(self.unit(*about, "minute") * (LONGEST_DELAY // timedelta(minutes=1))))
         return {
             "signal_id": self._id("signal", *about),
             "impl_id": strategy["impl_id"],

@@ -13,7 +13,7 @@ from quantdeck.core.contract import Source
 from quantdeck.domain.consensus import Action
 from quantdeck.sources.sql.as_of import canonical_uuid, refuse_later
 
-__all__ = ["Metric", "RankedStrategy", "Signal", "Strategies", "Strategy"]
+__all__ = ["ACTIONS", "Metric", "RankedStrategy", "Signal", "Strategies", "Strategy"]
 
 Metric = Literal["sharpe", "accuracy", "return"]
 
@@ -87,7 +87,7 @@ _VOTES = f"""
 """  # noqa: S608 - likewise
 
 # Closing a long sells it, closing a short buys it back.
-_ACTIONS: dict[str, Action] = {
+ACTIONS: dict[str, Action] = {
     "BUY": "BUY",
     "SELL": "SELL",
     "HOLD": "HOLD",
@@ -195,7 +195,7 @@ def _ranked(row: Row) -> RankedStrategy:
 
 
 def _signal(strategy_id: str, row: Row) -> Signal:
-    return Signal(strategy_id, _ACTIONS[row["action"]], _share(row["strength"]), row["signal_timestamp"])
+    return Signal(strategy_id, ACTIONS[row["action"]], _share(row["strength"]), row["signal_timestamp"])
 
 
 def _share(strength: float | None) -> float:
