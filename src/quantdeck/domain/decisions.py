@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum, isfinite
+from math import isfinite
 from typing import Any, Literal
 
 import orjson
@@ -69,7 +69,7 @@ def kept(calls: Sequence[Any], limits: Limits) -> dict[str, Any]:
             max_bytes=limits.calls_bytes,
         )
     tools = [named for call in calls if (named := _tool(call))]
-    total = fsum(map(_latency_ms, calls))
+    total = sum(map(_latency_ms, calls))
     return {
         "calls": cut,
         "tools_called": list(dict.fromkeys(tools)),
