@@ -19,8 +19,8 @@ from quantdeck.connections.postgresql import _bound as bound_for_postgresql
 from quantdeck.connections.postgresql import _compiled as compiled_for_postgresql
 from quantdeck.connections.postgresql import _set_types as set_types
 from quantdeck.connections.sqlite import SQLite
-from quantdeck.connections.sqlite import _bound as bound_for_sqlite
 from quantdeck.connections.sqlite import _compiled as compiled_for_sqlite
+from quantdeck.connections.sqlite_values import bound as bound_for_sqlite
 from quantdeck.servers import NAMES, load
 from quantdeck.settings import Settings
 

@@ -47,8 +47,8 @@ def test_two_worlds_of_one_seed_decide_the_same_wherever_they_overlap():
     assert not early.keys() & decided(World(8), CLOCK, CLOCK + DAY).keys()
 
 
-async def call(app, tool, **arguments):
-    return orjson.loads((await app.call(app.tool(tool), arguments)).encoded)["data"]
+async def call(app, tool, key=None, **arguments):
+    return orjson.loads((await app.call(app.tool(tool), arguments, idempotency_key=key)).encoded)["data"]
 
 
 async def test_each_decision_is_what_the_strategies_said_when_it_was_made(settings, diary):
@@ -107,8 +107,7 @@ async def test_a_world_that_is_made_anew_has_forgotten_what_was_saved_in_it_and_
     ids = []
     for _ in range(2):
         async with open_app(settings, (load("decisions-mcp"),)) as app:
-            answer = await app.call(app.tool("save_decision"), said, idempotency_key="k")
-            ids.append(orjson.loads(answer.encoded)["data"]["decision_id"])
+            ids.append((await call(app, "save_decision", key="k", **said))["decision_id"])
             assert (await call(app, "get_recent_decisions"))["items"][0]["decision_id"] == ids[-1]
         await make(settings, seed=7, days=5)
     assert ids[0] != ids[1]

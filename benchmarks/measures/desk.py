@@ -16,11 +16,14 @@ from benchmarks.figures import Figure
 from benchmarks.load import Pace
 from benchmarks.process import started
 from benchmarks.report import Report, Table
+from quantdeck import servers
 from quantdeck.connections.databases import Databases
 from quantdeck.settings import Settings
 from tests.support import postgresql
 
-SERVERS = ("strategy-mcp", "portfolio-mcp", "decisions-mcp", "strategy-db-mcp")
+SERVERS = tuple(
+    name for name in ("strategy-mcp", "portfolio-mcp", "decisions-mcp", "strategy-db-mcp") if name in servers.NAMES
+)
 FRESH = {"force_refresh": True}
 FAR = 40_000
 ABOUT = (
@@ -29,7 +32,8 @@ ABOUT = (
     "'ours' is (tool - nothing) / bare SQL: nothing is a tool that does nothing over the same wire."
 )
 
-READS: dict[str, tuple[str, dict[str, Any]]] = {
+_BUILT = {tool.name for name in SERVERS for tool in servers.load(name).tools}
+_ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "get_top_strategies": ("get_top_strategies", {"symbol": SYMBOL, **FRESH}),
     "get_strategy_signal": ("get_strategy_signal", {"symbol": SYMBOL, "strategy_id": STRATEGY, **FRESH}),
     "get_strategy_consensus": ("get_strategy_consensus", {"symbol": SYMBOL, **FRESH}),
@@ -41,6 +45,7 @@ READS: dict[str, tuple[str, dict[str, Any]]] = {
     "get_top_specs": ("get_top_specs", FRESH),
     "get_implementations": ("get_implementations", {"spec_id": SPEC, **FRESH}),
 }
+READS = {name: (tool, arguments) for name, (tool, arguments) in _ASKED.items() if tool in _BUILT}
 CACHED = {
     f"{name}, cached": (tool, {key: value for key, value in arguments.items() if key not in FRESH})
     for name, (tool, arguments) in READS.items()

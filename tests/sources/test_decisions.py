@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from quantdeck.connections.database import Database
 from quantdeck.connections.sqlite import SQLite
 from quantdeck.core.clock import Now
 from quantdeck.sources.sql.decisions import Decision, Decisions
@@ -70,8 +71,9 @@ async def test_what_was_decided_at_one_instant_is_told_last_saved_first(decision
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 25), asked=st.sampled_from(EVERY_FILTER))
 async def test_pages_put_together_are_the_whole(many, decisions, limit, asked):
-    whole, total = await recent(decisions, *asked)
-    pages = [await recent(decisions, *asked, offset=offset, limit=limit) for offset in range(0, total, limit)]
+    symbol, action = asked
+    whole, total = await recent(decisions, symbol, action)
+    pages = [await recent(decisions, symbol, action, offset, limit) for offset in range(0, total, limit)]
     assert [found for page, _ in pages for found in page] == whole
     assert len(set(whole)) == total
     assert {count for _, count in pages} == {total}
@@ -127,7 +129,7 @@ async def test_what_was_asked_and_why_come_back_as_they_went_in(diary, decisions
 async def elsewhere(engine, diary, tmp_path):
     """The same table through another connection, as another process has it."""
     if engine == "sqlite":
-        database = SQLite(tmp_path / "decisions.db", groups=("decisions",))
+        database: Database = SQLite(tmp_path / "decisions.db", groups=("decisions",))
     else:
         from quantdeck.connections.postgresql import PostgreSQL
 

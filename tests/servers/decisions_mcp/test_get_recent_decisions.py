@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from quantdeck.sources.sql.decisions import Decisions
+from tests.servers.decisions_mcp.conftest import WHY
 from tests.support.decisions import save
 from tests.support.desk import LATER, NOON
 
@@ -122,20 +123,19 @@ async def test_an_offset_as_large_as_can_be_is_past_the_end(diary):
     assert await diary.listed(offset=2**63 - 1) == []
 
 
+BOTH: list[tuple[str, dict[str, Any]]] = [("get_recent_decisions", {}), ("save_decision", WHY)]
+
+
 async def test_a_missing_table_is_a_database_error_that_names_no_table(diary):
     await diary.database.execute("ALTER TABLE agent_decisions RENAME TO elsewhere")
-    for tool, arguments in (("get_recent_decisions", {}), ("save_decision", {"symbol": "BTC/USD", "action": "BUY"})):
-        said = arguments and {"confidence": 0, "reasoning": "why"}
-        error = await diary.refused(tool, **arguments, **said)
+    for tool, said in BOTH:
+        error = await diary.refused(tool, **said)
         assert (error["code"], "agent_decisions" in error["message"]) == ("DATABASE_ERROR", False)
 
 
 @pytest.mark.parametrize("database", [{}], ids=["sqlite"])
 async def test_no_database_is_a_database_error_that_says_what_to_set(diary):
     diary.served.app.databases.path("decisions").unlink()
-    for tool, said in (
-        ("get_recent_decisions", {}),
-        ("save_decision", {"symbol": "BTC/USD", "action": "BUY", "confidence": 0, "reasoning": "why"}),
-    ):
+    for tool, said in BOTH:
         error = await diary.refused(tool, **said)
         assert (error["code"], "QUANTDECK_DATABASE" in error["message"]) == ("DATABASE_ERROR", True)
