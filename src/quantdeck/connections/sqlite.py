@@ -34,6 +34,8 @@ T = TypeVar("T")
 _READERS = 4
 _PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.02
 _NUDGE_S = 0.002
+_PAGES_KIB = 8 * 1024
+"""Of pages a connection keeps at most: SQLite's own 2 MiB are less than the index that a count of 50,000 rows walks."""
 
 
 class _Connection(sqlite3.Connection):
@@ -191,6 +193,7 @@ class SQLite(Database):
                 connection.execute(pragma)
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(f"PRAGMA cache_size = -{_PAGES_KIB}")
         except BaseException:
             connection.close()
             raise
