@@ -54,8 +54,8 @@ _SAVE = """
 # rows among the last numbers are counted too, more of them than there can be transactions under way. The id tells a
 # table that was made anew from one that has as many rows.
 _REVISION = """
-    SELECT l.seq, l.decision_id, (SELECT count(*) FROM agent_decisions WHERE seq > l.seq - 500) AS latest
-    FROM agent_decisions l ORDER BY l.seq DESC LIMIT 1
+    SELECT m.seq, l.decision_id, (SELECT count(*) FROM agent_decisions WHERE seq > m.seq - 500) AS latest
+    FROM (SELECT max(seq) AS seq FROM agent_decisions) m JOIN agent_decisions l ON l.seq = m.seq
 """
 
 
