@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,3 +84,21 @@ def test_a_violation_says_where_and_what():
     assert (check(b'{"n":[1,"x"]}') or "").startswith("n/1: ")
     assert "required" in (check(b"{}") or "")
     assert check(b'{"n":[],"at":"yesterday"}') is not None, "formats are held against their word"
+
+
+LOADS = """
+import sys
+from datetime import UTC, datetime
+from quantdeck.core.clock import Now
+from quantdeck.core.wire import canonical, encode
+now = Now.of(datetime(2026, 1, 15, 12, tzinfo=UTC), fixed=True)
+print(encode([now]).decode(), canonical([now]).decode(), "numpy" in sys.modules)
+import numpy
+print(encode([numpy.float64(0.5), numpy.arange(2), now]).decode())
+"""
+
+
+def test_numpys_values_are_written_and_no_other_value_loads_numpy():
+    told = subprocess.run([sys.executable, "-c", LOADS], check=True, capture_output=True, text=True).stdout
+    at = '"2026-01-15T12:00:00Z"'
+    assert told.splitlines() == [f"[{at}] [{at}] False", f"[0.5,[0,1],{at}]"]

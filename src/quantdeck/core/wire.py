@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import Any
 
 import orjson
 
-_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
+_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class RpcFailure:
 
 
 def encode(value: Any) -> bytes:
-    """Compact JSON. NaN and the infinities become null; times end in Z."""
-    return orjson.dumps(value, _plain, _OPTIONS)
+    """Compact JSON. NaN and the infinities become null; times end in Z. It is orjson that would load numpy to look."""
+    return orjson.dumps(value, _plain, _OPTIONS | ("numpy" in sys.modules and orjson.OPT_SERIALIZE_NUMPY))
 
 
 def canonical(value: Any) -> bytes:
