@@ -68,6 +68,13 @@ async def test_what_was_decided_at_one_instant_is_told_last_saved_first(decision
     assert await recent(decisions) == (ids[::-1], 5)
 
 
+async def test_a_clock_that_is_set_back_hides_nothing_and_changes_no_order(decisions):
+    running, set_back = (Now.of(at, fixed=False) for at in (NOON, NOON - MINUTE))
+    ids = [await save(decisions, at) for at in (running, set_back)]
+    assert await recent(decisions, as_of=set_back) == (ids[::-1], 2)
+    assert await recent(decisions, as_of=Now.of(NOON - MINUTE, fixed=True)) == ([], 0)
+
+
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(limit=st.integers(1, 25), asked=st.sampled_from(EVERY_FILTER))
 async def test_pages_put_together_are_the_whole(many, decisions, limit, asked):

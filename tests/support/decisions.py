@@ -17,4 +17,4 @@ async def save(decisions: Decisions, at: datetime, **said: Any) -> str:
         "symbol": "BTC/USD", "action": "BUY", "confidence": 0.5, "opportunity_score": None, "reasoning": "why",
         "tool_calls": {"calls": []}, "caller": "tests", **said,
     }  # fmt: skip
-    return await decisions.save(at=Now.of(at, fixed=True), **row)
+    return await decisions.save(at=at if isinstance(at, Now) else Now.of(at, fixed=True), **row)

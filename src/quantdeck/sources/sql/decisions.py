@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -73,7 +73,11 @@ class Decision:
 
 
 class Decisions(Source):
-    """Decisions are dated by the world's clock, so one that was saved at a fixed instant is known as of it."""
+    """Decisions are dated by the world's clock, so one that was saved at a fixed instant is known as of it.
+
+    While the clock runs it may be set back. Nothing that is saved here then is older than what was saved before it, nor
+    hidden until the clock has caught up.
+    """
 
     group = "decisions"
 
@@ -82,6 +86,7 @@ class Decisions(Source):
         self._revision = Revision(self._ask_revision)
         self.source = source or database.source
         self.journal = database.journal
+        self._newest = Now.of(datetime.min.replace(tzinfo=UTC), fixed=False)
 
     async def ping(self) -> None:
         """Return if the table can be read."""
@@ -101,7 +106,7 @@ class Decisions(Source):
         given = {"symbol": symbol, "action": action}
         asked = {name: value for name, value in given.items() if value is not None}
         sql = _RECENT.format(filter=_FILTERS[symbol is not None, action is not None])
-        rows = await self._database.rows(sql, **asked, limit=limit, offset=offset, as_of=as_of)
+        rows = await self._database.rows(sql, **asked, limit=limit, offset=offset, as_of=self._not_before(as_of))
         return [_decision(row) for row in rows if row["decision_id"] is not None], int(rows[0]["total"])
 
     async def save(
@@ -117,7 +122,7 @@ class Decisions(Source):
         at: Now,
     ) -> str:
         """Keep a decision for good; its new id. The tier follows from the score."""
-        decision_id = str(uuid4())
+        decision_id, created_at = str(uuid4()), self._not_before(at)
         await self._database.execute(
             _SAVE,
             decision_id=decision_id,
@@ -129,10 +134,15 @@ class Decisions(Source):
             reasoning=reasoning,
             tool_calls=tool_calls,
             caller=caller,
-            created_at=at,
+            created_at=created_at,
         )
+        if not created_at.fixed:
+            self._newest = self._not_before(created_at)
         self._revision.changed()
         return decision_id
+
+    def _not_before(self, now: Now) -> Now:
+        return now if now.fixed else max(now, self._newest)
 
     async def _ask_revision(self) -> Any:
         row = await self._database.row(_REVISION)
