@@ -16,12 +16,14 @@ from quantdeck.connections.sqlite import SQLite
 from quantdeck.core.errors import QueryFailed
 from quantdeck.demo import AHEAD, extend, make
 from quantdeck.demo.world import SILENT_SINCE, STALE_SYMBOL, World
+from quantdeck.domain.spec_reader import read
 from quantdeck.servers import load
 from quantdeck.settings import MisconfiguredError, Settings
 from tests.support.program import PROGRAM, quantdeck
 
 CLOCK = datetime(2026, 6, 1, tzinfo=UTC)
 SIGNALS = "SELECT signal_id, action, strength, signal_timestamp FROM implementation_signals ORDER BY signal_id"
+LISTS = ("indicators", "entry_conditions", "exit_conditions", "parameters")
 
 
 @pytest.fixture
@@ -239,3 +241,17 @@ async def test_a_demo_worlds_file_is_not_served_as_a_real_database(settings, tmp
     with pytest.raises(MisconfiguredError, match="a file of a demo world"):
         async with open_app(real, (load("strategy-mcp"),)):
             pass
+
+
+def test_every_spec_of_the_world_can_be_run_with_the_numbers_of_its_implementations():
+    world = World(7)
+    read_specs = {
+        row["spec_id"]: read(**{part: row[part] for part in ("name", "description", *LISTS)}) for row in world.specs()
+    }
+    assert all(reading.spec is not None for reading in read_specs.values())
+    for row in world.implementations():
+        made = read_specs[row["spec_id"]].spec
+        assert made is not None
+        assert made.instantiate(row["parameters"]).computations
+        assert row["parameters"].keys() == {one.name for one in made.parameters}
+        assert all(one.min <= row["parameters"][one.name] <= one.max for one in made.parameters)

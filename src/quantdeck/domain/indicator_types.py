@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 __all__ = ["INDICATORS", "IndicatorType", "Slot"]
 
@@ -23,7 +23,11 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class IndicatorType:
+    """`reads_input`: it is computed from its input; the others are from the candles themselves, whatever it says."""
+
     params: Mapping[str, Slot] = field(default_factory=dict)
+    reads_input: bool = False
+    ascending: tuple[str, str] | None = None  # two params of which the first may not be above the second
 
 
 def _bars(default: int | None = None) -> Slot:
@@ -31,20 +35,23 @@ def _bars(default: int | None = None) -> Slot:
     return Slot(whole=True, default=default)
 
 
-_PERIOD = IndicatorType({"period": _bars()})
-_BAND = IndicatorType({"period": _bars(), "multiplier": Slot(default=2.0, above=0.0)})
-_CHANNEL = IndicatorType({"period": _bars(), "atrPeriod": _bars(10), "multiplier": Slot(default=2.0, above=0.0)})
-_BARE = IndicatorType()
-
-
 def _two(short: int, long: int) -> IndicatorType:
     return IndicatorType({"shortPeriod": _bars(short), "longPeriod": _bars(long)})
 
 
+_MULTIPLIER = Slot(default=2.0, above=0.0)
+_PERIOD = IndicatorType({"period": _bars()})
+_PERIOD_OF_INPUT = replace(_PERIOD, reads_input=True)
+_BAND = IndicatorType({"period": _bars(), "multiplier": _MULTIPLIER}, reads_input=True)
+_CHANNEL = IndicatorType({"period": _bars(), "atrPeriod": _bars(10), "multiplier": _MULTIPLIER})
+
+_BY_PERIOD_OF_INPUT = (
+    "SMA", "EMA", "DEMA", "TEMA", "WMA", "ZLEMA", "RSI", "CMO", "ROC", "MOMENTUM", "TRIX", "DPO", "BOLLINGER_MIDDLE",
+    "STD_DEV",
+)  # fmt: skip
 _BY_PERIOD = (
-    "SMA", "EMA", "DEMA", "TEMA", "WMA", "ZLEMA", "RSI", "STOCHASTIC_K", "CCI", "CMO", "MFI", "WILLIAMS_R", "ROC",
-    "MOMENTUM", "TRIX", "DPO", "ADX", "PLUS_DI", "MINUS_DI", "AROON_UP", "AROON_DOWN", "ATR", "BOLLINGER_MIDDLE",
-    "KELTNER_MIDDLE", "DONCHIAN_UPPER", "DONCHIAN_MIDDLE", "DONCHIAN_LOWER", "CMF", "VWAP", "STD_DEV",
+    "STOCHASTIC_K", "CCI", "MFI", "WILLIAMS_R", "ADX", "PLUS_DI", "MINUS_DI", "AROON_UP", "AROON_DOWN", "ATR",
+    "KELTNER_MIDDLE", "DONCHIAN_UPPER", "DONCHIAN_MIDDLE", "DONCHIAN_LOWER", "CMF", "VWAP",
 )  # fmt: skip
 _WITHOUT = (
     "OBV", "AD", "PVT", "NVI", "PARABOLIC_SAR", "CLOSE", "HIGH", "LOW", "OPEN", "VOLUME", "TYPICAL_PRICE",
@@ -52,20 +59,21 @@ _WITHOUT = (
 )  # fmt: skip
 
 INDICATORS: Mapping[str, IndicatorType] = {
+    **dict.fromkeys(_BY_PERIOD_OF_INPUT, _PERIOD_OF_INPUT),
     **dict.fromkeys(_BY_PERIOD, _PERIOD),
-    **dict.fromkeys(_WITHOUT, _BARE),
-    "KAMA": IndicatorType({"period": _bars(), "fastPeriod": _bars(2), "slowPeriod": _bars(30)}),
-    "MACD": _two(12, 26),
-    "STOCHASTIC_D": IndicatorType({"kPeriod": _bars(14)}),
-    "AWESOME_OSCILLATOR": _two(5, 34),
     "BOLLINGER_UPPER": _BAND,
     "BOLLINGER_LOWER": _BAND,
     "KELTNER_UPPER": _CHANNEL,
     "KELTNER_LOWER": _CHANNEL,
+    "KAMA": IndicatorType({"period": _bars(), "fastPeriod": _bars(2), "slowPeriod": _bars(30)}, reads_input=True),
+    "MACD": replace(_two(12, 26), reads_input=True, ascending=("shortPeriod", "longPeriod")),
+    "AWESOME_OSCILLATOR": _two(5, 34),
     "CHAIKIN_OSCILLATOR": _two(3, 10),
     "KLINGER_VOLUME_OSCILLATOR": _two(10, 35),
+    "STOCHASTIC_D": IndicatorType({"kPeriod": _bars(14)}),
     "MASS_INDEX": IndicatorType({"emaPeriod": _bars(9), "sumPeriod": _bars(25)}),
-    "PREVIOUS": IndicatorType({"n": _bars(1)}),
-    "CONSTANT": IndicatorType({"value": Slot()}),
     "FRAMA": IndicatorType({"sc": Slot(default=0.5), "fc": _bars(20), "alpha": Slot(default=0.5)}),
+    "PREVIOUS": IndicatorType({"n": _bars(1)}, reads_input=True),
+    "CONSTANT": IndicatorType({"value": Slot()}),
+    **dict.fromkeys(_WITHOUT, IndicatorType()),
 }

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from quantdeck.domain.indicator_types import Slot
-
-__all__ = ["Findings", "Kind", "Problem", "identifier", "kind_of", "number", "shown", "unfit", "unknown"]
+__all__ = ["Findings", "Kind", "Problem", "identifier", "kind_of", "listed", "shown", "unknown"]
 
 Kind = Literal["name", "shape", "indicators", "conditions", "parameters"]
 
-MAX_BARS = 100_000
+MOST_TOLD = 1000
+"""Problems of one spec; nobody repairs more at once, and an answer has an end."""
+_MOST_STRANGE = 10
+_MOST_NAMES = 30
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?")
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "a truth value", type(None): "null"}
+
+# The same thing in the words of other tools that read specs.
+_SYNONYMS = {"value": "threshold", "threshold": "value", "other": "crosses", "crosses": "other"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,36 +39,61 @@ class Findings:
 
     problems: list[Problem] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    untold: int = 0
 
     def wrong(self, kind: Kind, path: str, message: str) -> None:
         """Add a problem."""
-        self.problems.append(Problem(path, kind, message))
+        if len(self.problems) < MOST_TOLD:
+            self.problems.append(Problem(path, kind, message))
+        else:
+            self.untold += 1
 
     def entry(
-        self, kind: Kind, path: str, given: Any, keys: tuple[str, ...], aliases: Mapping[str, str]
-    ) -> dict[str, Any] | None:
-        """An object in its canonical keys; null stands for absent."""
-        if not isinstance(given, dict):
-            self.wrong(kind, path, f"must be an object with {', '.join(keys)}, not {kind_of(given)}")
-            return None
+        self, kind: Kind, path: str, given: Mapping[Any, Any], keys: tuple[str, ...], aliases: Mapping[str, str]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What an object says under its canonical keys, and what under any other. Null stands for absent."""
         found: dict[str, Any] = {}
+        others: dict[str, Any] = {}
         for key, value in given.items():
             canonical = aliases.get(key, key)
-            if canonical not in keys:
-                self.wrong(kind, f"{path}.{key[:40]}", f"is not part of this; it takes {', '.join(keys)}")
-            elif value is not None and found.setdefault(canonical, value) != value:
-                self.wrong(kind, f"{path}.{key[:40]}", f"says something else than {canonical}; keep one of them")
+            if canonical in keys:
+                self._take(kind, f"{path}.{canonical}", canonical, value, found)
+            elif value is not None:
+                others[str(key)] = value
+        return found, others
+
+    def params(
+        self, kind: Kind, path: str, given: Any, others: Mapping[str, Any], takes: Collection[str], owner: str
+    ) -> dict[str, Any] | None:
+        """The params of a type; None where nothing can be said of them. Those beside `params` count as inside."""
+        if not isinstance(given, dict):
+            self.wrong(kind, f"{path}.params", f"must be an object, not {kind_of(given)}")
+            return None
+        found: dict[str, Any] = {}
+        said = f"it takes {', '.join(takes)}" if takes else "it takes none"
+        for place, held in ((f"{path}.params", given), (path, others)):
+            strange = []
+            for key, value in held.items():
+                if (meant := _meant(key, takes)) in takes:
+                    self._take(kind, f"{path}.params.{meant}", meant, value, found)
+                elif value is not None:
+                    strange.append(str(key)[:40])
+            for key in strange[:_MOST_STRANGE]:
+                self.wrong(kind, f"{place}.{key}", f"is not a param of {owner}; {said}")
         return found
 
-    def params(self, kind: Kind, path: str, given: Any, takes: Collection[str], owner: str) -> dict[str, Any] | None:
-        """The params of a type, without those that it does not take."""
-        if not isinstance(given, dict):
-            self.wrong(kind, path, f"must be an object, not {kind_of(given)}")
-            return None
-        for key in [key for key in given if key not in takes]:
-            said = f"it takes {', '.join(takes)}" if takes else "it takes none"
-            self.wrong(kind, f"{path}.{key[:40]}", f"is not a parameter of {owner}; {said}")
-        return {key: value for key, value in given.items() if key in takes and value is not None}
+    def _take(self, kind: Kind, path: str, key: str, value: Any, found: dict[str, Any]) -> None:
+        """Two words for one thing are one too many, unless they say the same."""
+        if value is None:
+            return
+        if key in found and not (isinstance(value, str | int | float) and found[key] == value):
+            self.wrong(kind, path, "is said twice, and not alike; keep one")
+        found.setdefault(key, value)
+
+
+def _meant(key: Any, takes: Collection[str]) -> Any:
+    synonym = _SYNONYMS.get(key)
+    return synonym if key not in takes and synonym in takes else key
 
 
 def identifier(given: Any) -> bool:
@@ -74,36 +101,30 @@ def identifier(given: Any) -> bool:
     return isinstance(given, str) and _IDENTIFIER.fullmatch(given) is not None
 
 
-def number(given: Any) -> int | float | None:
-    """A finite number, also one in quotes; None for anything else."""
-    if isinstance(given, str) and len(given) <= 40 and _NUMBER.fullmatch(given.strip()):
-        given = float(given)
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
-        return None
-    return given if abs(given) < 1e15 and math.isfinite(given) else None
-
-
-def unfit(value: float, slot: Slot) -> str | None:
-    """Why a number cannot stand there; None if it can."""
-    if slot.whole and not (float(value).is_integer() and 1 <= value <= MAX_BARS):
-        return f"must be a whole number from 1 to {MAX_BARS}"
-    if slot.above is not None and value <= slot.above:
-        return f"must be above {slot.above:g}"
-    return None
-
-
-def unknown(what: str, given: Any, known: Mapping[str, Any]) -> str:
+def unknown(what: str, given: Any, known: Iterable[str]) -> str:
     """A sentence that helps to find what was meant."""
-    near = get_close_matches(str(given).upper()[:40], known, n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+    if given is None:
+        return f"is required: {what}"
+    names = list(known)
+    near = get_close_matches(given.upper()[:40], names, n=3, cutoff=0.6) if isinstance(given, str) else []
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(names))}"
     return f"{shown(given)} is not {what}; {hint}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a sentence, not too many."""
+    found = list(names)
+    more = f" and {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
+    return (", ".join(found[:_MOST_NAMES]) or "none") + more
 
 
 def shown(given: Any) -> str:
     """A value that was given, short enough for a sentence."""
-    if isinstance(given, (dict, list)):
-        return kind_of(given)
-    return repr(given[:40]) if isinstance(given, str) else repr(given)[:40]
+    if isinstance(given, str):
+        return repr(given[:40])
+    if isinstance(given, float) or (isinstance(given, int) and not isinstance(given, bool) and abs(given) < 2**64):
+        return repr(given)
+    return kind_of(given)
 
 
 def kind_of(given: Any) -> str:
