@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 from pydantic import BaseModel, TypeAdapter
+from pydantic_core import core_schema
 
-__all__ = ["input_schema", "output_schema", "violation"]
+__all__ = ["Told", "input_schema", "output_schema", "violation"]
 
 Schema = dict[str, Any]
 
@@ -18,11 +20,35 @@ _ALONE = ("items", "additionalProperties", "propertyNames")
 _UNWANTED = ("title", "discriminator", "$ref", "$defs")
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An argument of which the tool itself says what is wrong, together with all else: `Annotated[Any, Told("array")]`.
+
+    Whatever was given reaches the tool, and None where nothing was (so its default is None). The published schema has
+    its type, and says that it is required where it is.
+    """
+
+    kind: str
+    required: bool = True
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> core_schema.CoreSchema:
+        return core_schema.any_schema()
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Schema:
+        return {"type": self.kind, _REQUIRED: self.required}
+
+
+_REQUIRED = "told to be required"
+
+
 def input_schema(model: type[BaseModel]) -> Schema:
     """A tool's parameters. Null stands for absent there, so the published schema leaves it out."""
     schema = model.model_json_schema(mode="validation")
     schema = {"properties": {}, **_plain(schema, schema.get("$defs", {}))}
     schema["properties"] = {name: _without_null(parameter) for name, parameter in schema["properties"].items()}
+    told = [name for name, parameter in schema["properties"].items() if parameter.pop(_REQUIRED, False)]
+    if told:
+        schema["required"] = [*schema.get("required", ()), *told]
     return _ordered(schema)
 
 
