@@ -39,8 +39,13 @@ async def fill(databases: Databases) -> None:
 
 
 def _spec(number: int, at: datetime) -> Row:
-    lists: Row = {name: [] for name in ("indicators", "entry_conditions", "exit_conditions", "parameters")}
-    lists["indicators"] = [{"id": "sma", "type": "SMA", "input": "close", "params": {"period": "${period}"}}]
+    other = {"indicator": "close", "params": {"other": "sma"}}
+    lists: Row = {
+        "indicators": [{"id": "sma", "type": "SMA", "input": "close", "params": {"period": "${period}"}}],
+        "entry_conditions": [{"type": "OVER", **other}],
+        "exit_conditions": [{"type": "UNDER", **other}],
+        "parameters": [{"name": "period", "type": "INTEGER", "min": 5, "max": 50, "defaultValue": 20}],
+    }
     return {
         "spec_id": uid("spec", number), "name": f"SPEC_{number}", **lists, "source": "CANONICAL", "is_active": True,
         "created_at": at, "updated_at": at,

@@ -18,6 +18,7 @@ NAMES = (
     "strategy-mcp",
     "market-data-mcp",
     "decisions-mcp",
+    "strategy-db-mcp",
 )  # fmt: skip
 """Each has its folder here, called as it is but for the hyphens."""
 
