@@ -58,6 +58,11 @@ async def test_a_home_without_bars_says_what_to_do_and_makes_no_file(opened, tmp
     assert not (tmp_path / "home").exists()
 
 
+async def test_where_there_is_nothing_nothing_is_forgotten(opened, tmp_path):
+    await opened().forget("BTC/USD")
+    assert not (tmp_path / "home").exists()
+
+
 async def test_the_first_write_makes_the_file_and_who_was_told_that_there_is_none_finds_it(opened, tmp_path):
     reader = opened()
     await failure(reader)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -88,7 +88,8 @@ class Embedded(Candles):
 
     async def forget(self, symbol: str) -> None:
         if is_storable(symbol):
-            await self._database.execute(_FORGET, symbol=symbol)
+            with suppress(NotConfigured):  # without a file there is nothing to forget
+                await self._database.execute(_FORGET, symbol=symbol)
 
     async def _all(self) -> list[Series]:
         return [_held(row) for row in await self._database.rows(_ALL)]
