@@ -14,7 +14,19 @@ from quantdeck import servers
 from quantdeck.cli import _COMMANDS as COMMANDS
 from tests.support.program import PROGRAM, quantdeck
 
-PROMISED = {"serve", "tools", "resources", "prompts", "call", "demo", "migrate", "doctor", "client-config"}
+PROMISED = {
+    "serve",
+    "tools",
+    "resources",
+    "prompts",
+    "call",
+    "demo",
+    "migrate",
+    "doctor",
+    "client-config",
+    "import",
+    "export",
+}
 """Commands that other programs rely on."""
 TOOLS = [tool for name in servers.NAMES for tool in servers.load(name).tools]
 ASKED = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_top_strategies","arguments":%s}}\n'

@@ -1,0 +1,1 @@
+"""What brings facts into the stores: files, feeds."""
