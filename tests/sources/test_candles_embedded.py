@@ -126,7 +126,7 @@ async def test_a_chunk_has_1440_bars_whatever_their_length(opened, tmp_path, bas
 
 async def test_pages_are_large_and_the_log_is_ahead(opened, tmp_path):
     await opened().write("BTC/USD", MINUTE, BARS)
-    assert asked(tmp_path, "PRAGMA page_size") == [(16_384,)]
+    assert asked(tmp_path, "PRAGMA page_size") == [(32_768,)]
     assert asked(tmp_path, "PRAGMA journal_mode") == [("wal",)]
 
 

@@ -24,8 +24,8 @@ MARKET = "market"
 DURABLE = frozenset({"decisions"})
 """Groups of which not even a power cut may take the last commits; any other survives the end of its process."""
 
-_LARGE_PAGE = 16_384
-"""For rows of tens of kilobytes: a quarter of the pages to chain."""
+_LARGE_PAGE = 32_768
+"""For rows of tens of kilobytes, of which one is two pages: read in half the time that pages of 16 KiB take."""
 
 _MADE_ON_USE = frozenset({"state"})
 """Groups whose file in the home appears when it is first used; any other is made by a command."""

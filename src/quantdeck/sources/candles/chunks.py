@@ -93,15 +93,15 @@ def opens(chunks: Sequence[Chunk], base: Timeframe, to: Timeframe, end_s: int) -
     return times[: int(times.searchsorted(end_s))]
 
 
-def _flags(chunks: Sequence[Chunk]) -> NDArray[np.uint8]:
-    """A row for each chunk with 1 where there is a bar."""
+def _flags(chunks: Sequence[Chunk]) -> NDArray[np.bool_]:
+    """A row for each chunk, and in it where there is a bar."""
     if any(len(chunk.present) != _PRESENT_BYTES for chunk in chunks):
         raise ValueError("a chunk does not have a bit for each place")
     bits = np.frombuffer(b"".join(chunk.present for chunk in chunks), dtype=np.uint8)
-    return np.unpackbits(bits).reshape(-1, PLACES)
+    return np.unpackbits(bits).view(np.bool_).reshape(-1, PLACES)
 
 
-def _times(chunks: Sequence[Chunk], flags: NDArray[np.uint8], of: Timeframe) -> NDArray[Any]:
+def _times(chunks: Sequence[Chunk], flags: NDArray[np.bool_], of: Timeframe) -> NDArray[Any]:
     """When what is flagged opens. `of` is the length of a place, so that a row of flags is one chunk long."""
     places = flags.shape[1]
     at = np.flatnonzero(flags)
