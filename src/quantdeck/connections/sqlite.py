@@ -1,4 +1,4 @@
-"""SQLite: one file, one writer, a few readers, each on a thread for as long as a statement takes.
+"""SQLite: one file, one writer, a few readers, on threads for as long as a statement takes; a short read needs none.
 
 A statement that finds the file locked has done nothing, so it is repeated after a short random pause,
 as an awaitable sleep: the caller's deadline ends it. SQLite's own busy handler would block a thread,
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from quantdeck.connections.database import Database, Row, finished
 from quantdeck.connections.sqlite_failures import LOCKED, SOURCE, ReadOnly, busy, code, in_our_words, read_only
+from quantdeck.connections.sqlite_short import ShortReads
 from quantdeck.connections.sqlite_values import bound
 from quantdeck.connections.statements import Statement, compiled
 from quantdeck.core.errors import QueryFailed, SourceError, Unreachable
@@ -84,6 +85,7 @@ class SQLite(Database):
         self._writing_turn = asyncio.Lock()
         self._reading_turns = asyncio.Semaphore(_READERS)
         self._idle_readers: list[_Connection] = []
+        self._short = ShortReads()
         self._openings = 0
         self._frozen = False  # read without locks and without a log, because it cannot be written
         self._seen: tuple[int, ...] = ()
@@ -256,7 +258,10 @@ class SQLite(Database):
     async def _begin(self, *, writes: bool) -> _Connection:
         connection = await self._take(writes=writes)
         try:
-            await self._patiently(_executed, connection, "BEGIN IMMEDIATE" if writes else "BEGIN")
+            if writes:
+                await self._patiently(_executed, connection, "BEGIN IMMEDIATE")
+            else:
+                connection.execute("BEGIN")  # which does nothing yet
         except BaseException:  # it may have begun when a cancellation arrived
             await finished(self._end(connection, commit=False))
             raise
@@ -266,11 +271,14 @@ class SQLite(Database):
         try:
             if commit:
                 self._check_place(connection)
-                await self._patiently(_executed, connection, "COMMIT")
+                if connection.writes:
+                    await self._patiently(_executed, connection, "COMMIT")
         finally:
             with contextlib.suppress(SourceError):
-                if connection.in_transaction:
+                if connection.in_transaction and connection.writes:
                     await self._patiently(connection.rollback)
+                elif connection.in_transaction:
+                    connection.rollback()  # of a read: it lets go of what it saw
             self._give_back(connection)
 
     # Statements.
@@ -287,7 +295,11 @@ class SQLite(Database):
         # A write that has begun is let finish; on the writer that goes for reads as well.
         stop = None if connection.writes else connection.interrupt
         fit = statement.bind(values, bound)
-        found = await self._patiently(_fetched, connection, statement.text, fit, stop=stop)
+        found = None if connection.writes else self._short.tried(_fetched, connection, statement.text, fit)
+        if found is None:
+            found = await self._patiently(_fetched, connection, statement.text, fit, stop=stop)
+        elif self._short.in_a_row():  # who reads on and on must not keep the others from their turn
+            await asyncio.sleep(0)
         if self._frozen and self._state() != self._seen:  # somebody else could write it after all
             raise busy()
         return found
