@@ -20,6 +20,7 @@ __all__ = [
     "DATABASE_ERROR",
     "INVALID_PARAMETER",
     "INVALID_SYMBOL",
+    "NOT_FOUND",
     "UNAUTHORIZED",
     "Clamp",
     "Market",
@@ -118,7 +119,7 @@ class Tradestream(Spec):
     def code_of(self, contract: Contract, error: SourceError) -> ErrorCode:
         if isinstance(error, NotInPast):
             return NOT_FOUND
-        if isinstance(error, Denied) and UNAUTHORIZED not in contract.errors:
+        if isinstance(error, Denied) and UNAUTHORIZED.code not in {declared.code for declared in contract.errors}:
             return DATABASE_ERROR  # our own login is no affair of the caller's, but where the tool says so
         code = super().code_of(contract, error)
         return GRPC_ERROR if code is DATABASE_ERROR and error.source == "grpc" else code
