@@ -37,6 +37,22 @@ def test_nested_settings_have_their_own_names():
     assert settings.http.hosts == ["a.example", "b.example"]
 
 
+def test_a_risk_limit_is_a_number_or_none_and_empty_leaves_the_default():
+    said = {
+        "QUANTDECK_RISK__MAX_POSITION_PCT": "none",
+        "QUANTDECK_RISK__MAX_OPEN_POSITIONS": "None",
+        "QUANTDECK_RISK__MAX_DAILY_LOSS": "0",
+        "QUANTDECK_RISK__MAX_EXPOSURE_PCT": "",
+        "QUANTDECK_RISK__ALLOW_SHORT": "true",
+    }
+    risk = Settings.read(said).risk
+    assert (risk.max_position_pct, risk.max_open_positions, risk.max_daily_loss) == (None, None, 0)
+    assert (risk.max_exposure_pct, risk.allow_short) == (0.5, True)
+    risk = Settings.read({}).risk
+    assert (risk.max_position_pct, risk.max_exposure_pct, risk.max_open_positions) == (0.1, 0.5, 20)
+    assert (risk.max_daily_loss_pct, risk.max_position_size, risk.allow_short) == (0.05, None, False)
+
+
 def test_the_pools_are_the_specs():
     pool = Settings.read({}).postgresql
     assert (pool.min_connections, pool.max_connections, pool.idle_s, pool.connect_s) == (2, 10, 300, 5)
@@ -61,6 +77,10 @@ def test_a_secret_is_in_no_representation():
         ("QUANTDECK_POSTGRESQL", '{"max_conections": 1}', "QUANTDECK_POSTGRESQL: max_conections is no setting"),
         ("QUANTDECK_POSTGRESQL__MAX_CONNECTIONS", "1", "min_connections 2 is above max_connections 1"),
         ("QUANTDECK_POSTGRESQL__CONNECT_S", "inf", "QUANTDECK_POSTGRESQL__CONNECT_S: must be a finite number"),
+        ("QUANTDECK_RISK__MAX_POSITION_PCT", "-0.1", "QUANTDECK_RISK__MAX_POSITION_PCT: must be greater"),
+        ("QUANTDECK_RISK__MAX_POSITION_PCT", "inf", "QUANTDECK_RISK__MAX_POSITION_PCT: must be a finite number"),
+        ("QUANTDECK_RISK__MAX_OPEN_POSITIONS", "1.5", "QUANTDECK_RISK__MAX_OPEN_POSITIONS: must be a valid integer"),
+        ("QUANTDECK_ACCOUNT", "x" * 200, "QUANTDECK_ACCOUNT"),
         ("QUANTDECK_HOME", "~nosuch/x", "QUANTDECK_HOME: nobody's home"),
         ("QUANTDECK_LOG_FILE", "~nosuch/x", "QUANTDECK_LOG_FILE: nobody's home"),
         ("QUANTDECK_CLOCK", "yesterday", "QUANTDECK_CLOCK: neither `wall` nor an instant"),

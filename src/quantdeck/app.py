@@ -234,9 +234,10 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
 
 
 def _rows(kind: type[Any], settings: Settings, databases: Databases) -> Any:
-    """A source of rows, over the database that has its tables."""
+    """A source of rows, over the database that has its tables; with the settings that it takes."""
     databases.require(kind.group)
-    return kind(databases.of(kind.group), source="demo" if settings.is_demo else "")
+    taken = {name: getattr(settings, name) for name in getattr(kind, "takes", ())}
+    return kind(databases.of(kind.group), source="demo" if settings.is_demo else "", **taken)
 
 
 def _adapter(port: str, settings: Settings, databases: Databases) -> Any:

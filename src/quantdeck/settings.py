@@ -27,7 +27,7 @@ from pydantic.fields import FieldInfo
 from quantdeck.core.clock import Clock
 from quantdeck.domain.timeframes import TIMEFRAMES
 
-__all__ = ["Cache", "Decisions", "Http", "InfluxDB", "MisconfiguredError", "PostgreSQL", "Settings"]
+__all__ = ["Cache", "Decisions", "Http", "InfluxDB", "MisconfiguredError", "PostgreSQL", "Risk", "Settings"]
 
 
 PREFIX = "QUANTDECK_"
@@ -40,6 +40,10 @@ def _also(*names: str) -> dict[str, Any]:
 
 def _listed(value: Any) -> Any:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+def _unlimited(value: Any) -> Any:
+    return None if isinstance(value, str) and value.lower() == "none" else value
 
 
 def _level(value: Any) -> Any:
@@ -77,7 +81,9 @@ def _timeframe(text: str) -> str:
 Names = Annotated[list[str], BeforeValidator(_listed)]
 File = Annotated[Path, AfterValidator(_expanded)]
 Seconds = Annotated[float, Field(ge=0)]
+Limit = Annotated[float | None, Field(ge=0), BeforeValidator(_unlimited)]
 Calls = Annotated[int, Field(ge=0)]
+Account = Annotated[str, Field(min_length=1, max_length=128)]
 
 
 class MisconfiguredError(ValueError):
@@ -162,6 +168,21 @@ class Decisions(_Group):
     calls_bytes: int = Field(100 * 1024, ge=2, description="all tool calls of one decision at most, as JSON")
 
 
+class Risk(_Group):
+    """What an account may risk for which nothing is stored. `none` leaves a limit out, 0 allows nothing."""
+
+    max_position_size: Limit = Field(None, description="largest value of one position, in the account's currency")
+    max_position_pct: Limit = Field(0.10, description="the same, as a fraction of the total balance; or none")
+    max_exposure_pct: Limit = Field(0.50, description="largest value of all positions together, likewise")
+    max_open_positions: Annotated[int | None, Field(ge=0), BeforeValidator(_unlimited)] = Field(
+        20, description="symbols held at once, long and short apart; or none"
+    )
+    max_daily_loss: Limit = Field(None, description="loss since midnight UTC after which nothing more is opened")
+    max_daily_loss_pct: Limit = Field(0.05, description="the same, as a fraction of what the day began with; or none")
+    max_drawdown_pct: Limit = Field(None, description="fall from the highest balance after which likewise, a fraction")
+    allow_short: bool = Field(False, description="whether more may be sold than is held")
+
+
 class Settings(_Group):
     """What a process reads when it starts, and never again."""
 
@@ -193,6 +214,9 @@ class Settings(_Group):
     )
     token: SecretStr = Field(SecretStr(""), description="what a stdio process presents")
     portfolio_token: SecretStr = Field(SecretStr(""), description="what a caller of portfolio-mcp must present")
+
+    account: Account = Field("default", description="whose portfolio; a token's own account counts first")
+    risk: Risk = Risk()
 
     chart_errors: Literal["rpc", "result", "strict"] = Field("rpc", description="how chart-signals reports failures")
     dotted_names: bool = Field(False, description="list catalog tools with dots in their names")

@@ -8,7 +8,17 @@ from uuid import NAMESPACE_URL, uuid5
 
 from quantdeck.connections.database import Database
 
-__all__ = ["LATER", "NOON", "add_implementation", "add_signal", "add_spec", "uid"]
+__all__ = [
+    "LATER",
+    "NOON",
+    "add_account",
+    "add_implementation",
+    "add_limits",
+    "add_position",
+    "add_signal",
+    "add_spec",
+    "uid",
+]
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 """The instant at which these tests ask."""
@@ -50,6 +60,33 @@ async def add_signal(database: Database, name: str, impl_id: str, action: str = 
         "strength": 0.8, "signal_timestamp": at, "created_at": at, **said,
     }  # fmt: skip
     await _insert(database, "implementation_signals", row)
+
+
+async def add_account(database: Database, account_id: str = "default", **said: Any) -> None:
+    """An account with a hundred thousand, most of it free."""
+    row = {
+        "account_id": account_id, "currency": "USD", "total_balance": 100_000.0, "available_balance": 80_000.0,
+        "margin_used": 20_000.0, "peak_balance": 100_000.0, "created_at": LONG_AGO, "updated_at": LONG_AGO, **said,
+    }  # fmt: skip
+    await _insert(database, "accounts", row)
+
+
+async def add_position(database: Database, name: str, symbol: str = "BTC/USD", **said: Any) -> str:
+    """A position of a thousand that is open, and its id."""
+    row = {
+        "position_id": uid(f"position {name}"), "account_id": "default", "symbol": symbol, "side": "LONG", "size": 2.0,
+        "entry_price": 500.0, "current_price": 500.0, "realized_pnl": None, "opened_at": LONG_AGO, "closed_at": None,
+        "created_at": LONG_AGO, "updated_at": LONG_AGO, **said,
+    }  # fmt: skip
+    await _insert(database, "positions", row)
+    return str(row["position_id"])
+
+
+async def add_limits(database: Database, account_id: str = "default", **said: Any) -> None:
+    """Limits of an account: only those that are said."""
+    await _insert(
+        database, "risk_limits", {"account_id": account_id, "created_at": LONG_AGO, "updated_at": LONG_AGO, **said}
+    )
 
 
 async def _insert(database: Database, table: str, row: dict[str, Any]) -> None:
