@@ -19,6 +19,7 @@ Schema = dict[str, Any]
 SAMPLES: dict[str, Any] = {
     "symbol": "BTC/USD",
     "strategy_id": "78846288-bfd7-5a4c-bdef-ae768a577eed",  # the best on BTC/USD in the demo world
+    "size": 0.01,
 }
 
 

@@ -62,15 +62,26 @@ async def database(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def serve(tmp_path: Path, era: str) -> AsyncIterator[Callable[..., Any]]:
-    """Open a server by name, with settings."""
+async def serve(serve_as_it_is: Callable[..., Any]) -> Callable[..., Any]:
+    """Open a server by name, with settings, over a database with its tables."""
+
+    async def opened(name: str, **said: Any) -> Served:
+        served: Served = await serve_as_it_is(name, **said)
+        await served.app.databases.migrate()
+        return served
+
+    return opened
+
+
+@pytest.fixture
+async def serve_as_it_is(tmp_path: Path, era: str) -> AsyncIterator[Callable[..., Any]]:
+    """The same over a database as it is found."""
     async with Held() as held:
 
         async def opened(name: str, **said: Any) -> Served:
             settings = Settings(home=tmp_path / "home", clock=NOON.isoformat(), **said)
             servers = (load(name),)
             app = await held.enter(open_app(settings, servers))
-            await app.databases.migrate()
             sdk = mcp_server(app, servers, Watchers())
             client = await held.enter(Client(sdk, mode=era, raise_exceptions=True))
             return Served(app, client)

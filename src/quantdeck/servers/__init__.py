@@ -19,6 +19,7 @@ NAMES = (
     "market-data-mcp",
     "decisions-mcp",
     "strategy-db-mcp",
+    "portfolio-mcp",
 )  # fmt: skip
 """Each has its folder here, called as it is but for the hyphens."""
 
