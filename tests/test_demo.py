@@ -15,6 +15,7 @@ from quantdeck.app import open_app
 from quantdeck.connections.sqlite import SQLite
 from quantdeck.core.errors import QueryFailed
 from quantdeck.demo import AHEAD, extend, make
+from quantdeck.demo.book import MARKED, OVERWEIGHT, UNCOVERED
 from quantdeck.demo.world import SILENT_SINCE, STALE_SYMBOL, World
 from quantdeck.domain.spec_reader import read
 from quantdeck.servers import load
@@ -128,6 +129,45 @@ async def test_a_world_of_another_seed_is_not_written_into(settings):
     finally:
         await desk.close()
     assert await rows(settings, SIGNALS) == before
+
+
+async def asked(app, tool: str, **arguments):
+    return orjson.loads((await app.call(app.tool(tool), arguments)).encoded)
+
+
+async def test_the_portfolio_agrees_with_itself_and_has_its_planted_anomalies(settings):
+    await make(settings, seed=7, days=1)
+    async with open_app(settings, (load("portfolio-mcp"),)) as app:
+        balance, held = [(await asked(app, tool))["data"] for tool in ("get_balance", "get_positions")]
+        items = {item["symbol"]: item for item in held["items"]}
+        assert balance["total_balance"] == pytest.approx(balance["available_balance"] + balance["margin_used"])
+        cost = sum(item["size"] * item["entry_price"] for item in items.values())
+        assert balance["margin_used"] == pytest.approx(cost)
+        assert balance["unrealized_pnl"] == pytest.approx(sum(item["unrealized_pnl"] for item in items.values()))
+        for symbol, more, less in ((OVERWEIGHT, "BUY", "SELL"), (UNCOVERED, "SELL", "BUY")):
+            trade = {"symbol": symbol, "size": items[symbol]["size"]}
+            added = (await asked(app, "validate_trade", side=more, **trade))["data"]
+            closed = (await asked(app, "validate_trade", side=less, **trade))["data"]
+            assert (added["valid"], added["max_size"]) == (False, 0)
+            assert (closed["valid"], closed["risk_score"]) == (True, 0)
+        assert (await asked(app, "validate_trade", symbol="BTC/USD", side="BUY", size=0.01))["data"]["valid"]
+
+
+async def test_the_portfolio_is_refused_to_a_clock_before_it_was_written(settings):
+    await make(settings, seed=7, days=1)
+    before = settings.model_copy(update={"clock": (MARKED - timedelta(seconds=1)).isoformat()})
+    async with open_app(before, (load("portfolio-mcp"),)) as app:
+        assert (await asked(app, "get_balance"))["error"]["code"] == "NOT_FOUND"
+
+
+async def test_a_world_made_anew_has_one_portfolio_that_of_its_seed(settings):
+    await make(settings, seed=7, days=1)
+    one = await rows(settings, "SELECT * FROM positions ORDER BY opened_at")
+    await make(settings, seed=8, days=1)
+    other = await rows(settings, "SELECT * FROM positions ORDER BY opened_at")
+    assert [row["symbol"] for row in one] == [row["symbol"] for row in other]
+    assert {row["position_id"] for row in one}.isdisjoint(row["position_id"] for row in other)
+    assert [row["entry_price"] for row in one] != [row["entry_price"] for row in other]
 
 
 async def ask(app):

@@ -16,6 +16,7 @@ from quantdeck.connections.database import Database
 from quantdeck.connections.databases import Databases
 from quantdeck.connections.sqlite import SQLite
 from quantdeck.core.clock import Clock, iso
+from quantdeck.demo.book import Book
 from quantdeck.demo.decisions import AGENT, LOOKS_BACK, decisions
 from quantdeck.demo.world import BEGAN, SILENT_SINCE, STALE_SYMBOL, World
 from quantdeck.domain.consensus import CURRENT_FOR
@@ -26,7 +27,9 @@ __all__ = ["AHEAD", "extend", "extend_decisions", "keep_current", "make"]
 AHEAD = timedelta(days=30)
 """How far signals are written ahead, so that a world is at the present without anything running."""
 
-_TABLES = ("implementation_signals", "strategy_implementations", "strategy_specs")
+_TABLES = (
+    "implementation_signals", "strategy_implementations", "strategy_specs", "positions", "risk_limits", "accounts",
+)  # fmt: skip
 
 
 async def make(settings: Settings, *, seed: int, days: int) -> str:
@@ -102,7 +105,7 @@ def _refuse_the_real(settings: Settings) -> None:
 
 
 async def _fill(desk: Database, world: World, days: int, now: datetime) -> str:
-    specs, implementations = world.specs(), world.implementations()
+    specs, implementations, book = world.specs(), world.implementations(), Book(world)
     signals = [*world.last_words(), *world.signals(now - timedelta(days=days), now + AHEAD)]
     async with desk.transaction():
         for table in _TABLES:
@@ -110,7 +113,10 @@ async def _fill(desk: Database, world: World, days: int, now: datetime) -> str:
         await _insert(desk, "strategy_specs", specs)
         await _insert(desk, "strategy_implementations", implementations)
         await _insert(desk, "implementation_signals", signals)
-    made = f"{len(specs)} specs, {len(implementations)} implementations, {len(signals)} signals"
+        await _insert(desk, "accounts", book.accounts())
+        await _insert(desk, "risk_limits", book.risk_limits())
+        await _insert(desk, "positions", book.positions())
+    made = f"{len(specs)} specs, {len(implementations)} implementations, {len(signals)} signals, an account"
     if any(strategy["created_at"] <= now for strategy in implementations):
         return made
     return f"{made}. Nobody knows any of them at {iso(now)}, where the clock stands: they come after {BEGAN:%Y-%m-%d}"
