@@ -7,7 +7,10 @@ from importlib import import_module
 
 __all__ = ["add", "run"]
 
-_KINDS = {"candles": "bars at any length, into CSV or Parquet"}
+_KINDS = {
+    "candles": "bars at any length, into CSV or Parquet",
+    "desk": "accounts, positions and risk limits, as the JSON that `import desk` takes",
+}
 
 
 def add(command: argparse.ArgumentParser) -> None:

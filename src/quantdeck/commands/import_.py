@@ -7,7 +7,10 @@ from importlib import import_module
 
 __all__ = ["add", "run"]
 
-_KINDS = {"candles": "bars of any length from a minute to a day, from CSV or Parquet"}
+_KINDS = {
+    "candles": "bars of any length from a minute to a day, from CSV or Parquet",
+    "desk": "accounts, positions and risk limits, from JSON",
+}
 
 
 def add(command: argparse.ArgumentParser) -> None:
