@@ -9,7 +9,8 @@ from uuid import NAMESPACE_URL, uuid5
 from quantdeck.connections.database import Database
 from quantdeck.connections.databases import Databases
 
-SPECS, IMPLEMENTATIONS, SIGNALS, DECISIONS, POSITIONS = 400, 20_000, 200_000, 50_000, 40
+SPECS, IMPLEMENTATIONS, SIGNALS, DECISIONS = 400, 20_000, 200_000, 50_000
+POSITIONS, CLOSED = 40, 20_000
 SYMBOLS = tuple(f"C{number:02}/USD" for number in range(20))
 SYMBOL, ACCOUNT = SYMBOLS[0], "default"
 BATCH = 20_000
@@ -34,7 +35,8 @@ async def fill(databases: Databases) -> None:
     await _insert(desk, "strategy_implementations", implementations)
     await _insert(desk, "implementation_signals", (_signal(number, random, now) for number in range(SIGNALS)))
     await _insert(desk, "accounts", iter([_account(now)]))
-    await _insert(desk, "positions", (_position(number, random, now) for number in range(POSITIONS)))
+    await _insert(desk, "positions", (_position(number, random, now) for number in range(POSITIONS + CLOSED)))
+    await _insert(desk, "risk_limits", iter([_limits(now)]))
     await _insert(decisions, "agent_decisions", (_decision(number, random, now) for number in range(DECISIONS)))
 
 
@@ -76,7 +78,7 @@ def _signal(number: int, random: Random, now: datetime) -> Row:
 
 def _account(now: datetime) -> Row:
     return {
-        "account_id": ACCOUNT, "total_balance": 1e6, "available_balance": 8e5, "margin_used": 2e5,
+        "account_id": ACCOUNT, "total_balance": 1e6, "available_balance": 8e5, "margin_used": 2e5, "peak_balance": 1e6,
         "created_at": now - timedelta(days=300), "updated_at": now,
     }  # fmt: skip
 
@@ -85,7 +87,19 @@ def _position(number: int, random: Random, now: datetime) -> Row:
     return {
         "position_id": uid("position", number), "account_id": ACCOUNT, "symbol": SYMBOLS[number % len(SYMBOLS)],
         "side": "LONG", "size": 1.0, "entry_price": 100.0, "current_price": 100 + random.gauss(0, 1),
-        "opened_at": now - timedelta(hours=number + 1), "updated_at": now,
+        "opened_at": now - timedelta(hours=number + 1), "closed_at": _closed_at(number, now),
+        "created_at": now - timedelta(hours=number + 1), "updated_at": now,
+    }  # fmt: skip
+
+
+def _closed_at(number: int, now: datetime) -> datetime | None:
+    return None if number < POSITIONS else now - timedelta(hours=number)
+
+
+def _limits(now: datetime) -> Row:
+    return {
+        "account_id": ACCOUNT, "max_position_pct": 0.1, "max_exposure_pct": 0.5, "max_open_positions": 100,
+        "max_daily_loss_pct": 0.05, "max_drawdown_pct": 0.2, "created_at": now, "updated_at": now,
     }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ _ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "get_strategy_consensus": ("get_strategy_consensus", {"symbol": SYMBOL, **FRESH}),
     "get_positions": ("get_positions", {}),
     "get_balance": ("get_balance", {}),
-    "validate_trade": ("validate_trade", {"symbol": SYMBOL, "side": "BUY", "size": 0.01, "price": 50_000}),
+    "validate_trade": ("validate_trade", {"symbol": SYMBOL, "side": "BUY", "size": 0.01, "price": 100}),
     "get_recent_decisions": ("get_recent_decisions", FRESH),
     f"get_recent_decisions at {FAR:,}": ("get_recent_decisions", {"offset": FAR, **FRESH}),
     "get_top_specs": ("get_top_specs", FRESH),
