@@ -29,7 +29,7 @@ _TOTAL = 250_000.0
 _TRADES: tuple[tuple[str, str, float, float, float, tuple[int, int], tuple[int, int] | None], ...] = (
     ("BTC/USD", "LONG", 0.35, 83_000.0, 91_000.0, (3, 10), None),
     (OVERWEIGHT, "LONG", 14.0, 2600.0, 3300.0, (5, 2), None),
-    ("GBP/USD", "LONG", 15_000.0, 1.33, 1.35, (6, 3), (10, 1)),
+    ("GBP/USD", "LONG", 15_000.0, 1.27, 1.29, (6, 3), (10, 1)),
     (UNCOVERED, "SHORT", 20_000.0, 1.11, 1.09, (9, 15), None),
     ("XAU/USD", "LONG", 4.0, 2640.0, 2710.0, (11, 20), None),
 )
