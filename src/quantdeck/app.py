@@ -137,6 +137,7 @@ def _digest(token: str) -> str | None:
 ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "coordination": ("state", {"embedded": "embedded"}),
     "candles": ("candles", {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"}),
+    "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
 }
 """Of each port the setting that chooses, and by the scheme of its URL the file that answers."""
 

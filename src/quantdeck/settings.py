@@ -27,7 +27,7 @@ from pydantic.fields import FieldInfo
 from quantdeck.core.clock import Clock
 from quantdeck.domain.timeframes import TIMEFRAMES
 
-__all__ = ["Cache", "Decisions", "Http", "InfluxDB", "MisconfiguredError", "PostgreSQL", "Risk", "Settings"]
+__all__ = ["Cache", "Decisions", "EventLog", "Http", "InfluxDB", "MisconfiguredError", "PostgreSQL", "Risk", "Settings"]
 
 
 PREFIX = "QUANTDECK_"
@@ -146,6 +146,13 @@ class Cache(_Group):
     ttl_s: dict[str, Seconds] = Field(default_factory=dict, description="by tool; 0 turns it off")
 
 
+class EventLog(_Group):
+    """How the log of backtest events is read."""
+
+    reply_kb: int = Field(1024, ge=1, description="largest answer, in KiB; what does not fit is cut, and said")
+    connections: int = Field(4, ge=1, le=4, description="questions that are read at once")
+
+
 class Http(_Group):
     """The HTTP transport."""
 
@@ -205,6 +212,11 @@ class Settings(_Group):
     influxdb: InfluxDB = InfluxDB()
 
     state: str = Field("", description="where replicas agree on limits and idempotency keys: embedded, the default")
+
+    events: str = Field(
+        "", description="log of backtest events: sqlite:////absolute/file; default: events.db in the home (embedded:)"
+    )
+    event_log: EventLog = EventLog()
 
     tokens: File | None = Field(None, description="token file of the HTTP transport")
     auth_token: SecretStr = Field(

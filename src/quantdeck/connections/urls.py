@@ -9,8 +9,9 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from quantdeck.settings import MisconfiguredError
 
-__all__ = ["Address", "address"]
+__all__ = ["Address", "address", "file_of"]
 
+_SETTING = "QUANTDECK_DATABASE"
 _SCHEMES = {"sqlite": "sqlite", "postgresql": "postgresql", "postgres": "postgresql"}
 _SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _HOST = re.compile(r"(?:\[[^\[\]]+\]|[^\[\]:]*)(?::(?P<port>.*))?", re.DOTALL)
@@ -40,23 +41,36 @@ def address(url: str) -> Address:
     if parts.fragment:
         raise _refusal(f"has a # in it; {_ENCODED}")
     if kind == "sqlite":
-        return Address(kind, _file(parts))
+        return Address(kind, _file(parts, _SETTING))
     _check_hosts(parts)
     _check_options(parts)
     return Address(kind)
 
 
-def _file(parts: SplitResult) -> Path:
+def file_of(url: str, setting: str) -> Path:
+    """The file that a sqlite: URL of some other setting names."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise _refusal(f"cannot be read as a URL; {_ENCODED}", setting) from error
+    if parts.fragment:
+        raise _refusal(f"has a # in it; {_ENCODED}", setting)
+    return _file(parts, setting)
+
+
+def _file(parts: SplitResult, setting: str) -> Path:
     if parts.netloc:
-        raise _refusal("names a host, and a SQLite file has none; write sqlite:////absolute/path, with four slashes")
+        raise _refusal(
+            "names a host, and a SQLite file has none; write sqlite:////absolute/path, with four slashes", setting
+        )
     if parts.query:
-        raise _refusal(f"has a ? in it, and a SQLite file takes no options; {_ENCODED}")
+        raise _refusal(f"has a ? in it, and a SQLite file takes no options; {_ENCODED}", setting)
     path = unquote(parts.path[1:])
     if not path.startswith("/"):
         # Relative to what? A client starts its servers wherever it happens to be.
-        raise _refusal("names a relative file; write sqlite:////absolute/path, with four slashes")
+        raise _refusal("names a relative file; write sqlite:////absolute/path, with four slashes", setting)
     if "\0" in path:
-        raise _refusal("has a NUL in its path, which no file can have")
+        raise _refusal("has a NUL in its path, which no file can have", setting)
     return Path(path)
 
 
@@ -84,5 +98,5 @@ def _is_port(text: str) -> bool:
     return text.isascii() and text.isdigit() and 0 < int(text[:6]) < 65536
 
 
-def _refusal(what: str) -> MisconfiguredError:
-    return MisconfiguredError(f"QUANTDECK_DATABASE {what}")
+def _refusal(what: str, setting: str = _SETTING) -> MisconfiguredError:
+    return MisconfiguredError(f"{setting} {what}")
