@@ -20,6 +20,10 @@ SAMPLES: dict[str, Any] = {
     "symbol": "BTC/USD",
     "strategy_id": "78846288-bfd7-5a4c-bdef-ae768a577eed",  # the best on BTC/USD in the demo world
     "size": 0.01,
+    "runId": "4c1f4d0e-0000-4000-8000-000000000000",
+    "propertyPath": "$.Price",
+    "timestamp": "2026-01-15T09:30:00Z",
+    "entityValue": "00000000-0000-4000-8000-000000000000",
 }
 
 

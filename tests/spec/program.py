@@ -28,6 +28,7 @@ from quantdeck.core.dialect import Dialect
 from quantdeck.core.errors import ErrorCode
 from quantdeck.core.server import Server
 from quantdeck.dialects import backtest_events, catalog, chart, pyth, tradestream
+from quantdeck.domain import event_types
 from quantdeck.listing import prompts, resources
 from quantdeck.settings import Settings
 from quantdeck.transports.mcp import Watchers, mcp_server
@@ -193,6 +194,9 @@ def _events() -> dict[str, Any]:
         "error_codes": {
             code.code: {"description": code.description, "http": code.status} for code in _codes_in(backtest_events)
         },
+        "event_types": list(event_types.EVENT_TYPES),
+        "severities": list(event_types.SEVERITIES),
+        "categories": list(event_types.CATEGORIES),
         "targets": {},  # figures that tests and benchmarks show
         "error_envelope": shape(*(heard.body for heard in failed), opaque={"details"}),
     }

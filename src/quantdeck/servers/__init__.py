@@ -20,6 +20,7 @@ NAMES = (
     "decisions-mcp",
     "strategy-db-mcp",
     "portfolio-mcp",
+    "backtest-events",
 )  # fmt: skip
 """Each has its folder here, called as it is but for the hyphens."""
 

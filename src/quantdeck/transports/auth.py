@@ -25,6 +25,8 @@ __all__ = ["Identity", "Tokens"]
 log = logging.getLogger(__name__)
 
 Name = Annotated[str, Field(min_length=1, max_length=128)]
+Run = Annotated[str, Field(pattern="^run:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+"""A scope that lets its bearer see one backtest run and no other."""
 
 
 class Token(BaseModel):
@@ -34,7 +36,7 @@ class Token(BaseModel):
 
     id: Name
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    scopes: frozenset[Literal["read", "write", "*"]]
+    scopes: frozenset[Literal["read", "write", "*"] | Run]
     servers: frozenset[Name] = frozenset({"*"})
     account: str | None = None
 
