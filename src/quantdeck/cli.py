@@ -31,8 +31,8 @@ _COMMANDS = {
         "print what a client needs to start or find the servers",
         "opencode strategy-mcp",
     ),
-    "import": ("import_", "store what you have in files: candles, desk", "desk --example"),
-    "export": ("export", "write what is stored into files: candles, desk", "desk"),
+    "import": ("import_", "store what you have in files: candles, desk, events", "desk --example"),
+    "export": ("export", "write what is stored into files: candles, desk, events", "desk"),
     "migrate": ("migrate", "bring the database's tables up to date", ""),
     "doctor": ("doctor", "say what each source is, whether it answers, and what to set", ""),
 }

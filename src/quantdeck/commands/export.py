@@ -9,6 +9,7 @@ __all__ = ["add", "run"]
 
 _KINDS = {
     "candles": "bars at any length, into CSV or Parquet",
+    "events": "the events of a backtest run, as the lines of JSON that `import events` takes",
     "desk": "accounts, positions and risk limits, as the JSON that `import desk` takes",
 }
 

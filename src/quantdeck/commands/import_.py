@@ -9,6 +9,7 @@ __all__ = ["add", "run"]
 
 _KINDS = {
     "candles": "bars of any length from a minute to a day, from CSV or Parquet",
+    "events": "the events of a backtest run, from lines of JSON",
     "desk": "accounts, positions and risk limits, from JSON",
 }
 
