@@ -18,6 +18,7 @@ from quantdeck.connections.sqlite import SQLite
 from quantdeck.core.clock import Clock, iso
 from quantdeck.demo.book import Book
 from quantdeck.demo.decisions import AGENT, LOOKS_BACK, decisions
+from quantdeck.demo.runs import write_runs
 from quantdeck.demo.world import BEGAN, SILENT_SINCE, STALE_SYMBOL, World
 from quantdeck.domain.consensus import CURRENT_FOR
 from quantdeck.settings import MisconfiguredError, Settings
@@ -45,7 +46,8 @@ async def make(settings: Settings, *, seed: int, days: int) -> str:
         diary = SQLite(settings.home_path / "decisions.db", groups=("journal", "decisions"))
         try:
             made = await _fill(desk, World(seed), days, now)
-            return f"{await _fill_decisions(diary, World(seed), days, now)}, {made}"
+            decided = await _fill_decisions(diary, World(seed), days, now)
+            return f"{decided}, {made}, {write_runs(settings.home_path / 'events.db', World(seed))}"
         finally:
             await desk.close()
             await diary.close()
