@@ -16,6 +16,10 @@ SHOWN = {
     "add-an-adapter": ["QUANTDECK_STATE begins with tea:; it may begin with embedded:, memory:"],
     "add-a-dialect": [],
     "bring-a-portfolio": ["positions: 1 added", '"max_size":0.01627906976744186', "positions: 1 as they were"],
+    "write-events": [
+        '"strategy":"SMA_CROSS","parameters":{"fast":10,"slow":30}',
+        '"status":"complete","eventCount":9',
+    ],
     "add-a-server": ['"now":"2026-06-01T12:00:00Z","stands_still":true'],
 }
 """What each page says its commands show."""
