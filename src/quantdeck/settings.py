@@ -236,6 +236,9 @@ class Settings(_Group):
     decisions: Decisions = Decisions()
     deadline_s: dict[str, Seconds] = Field(default_factory=dict, description="by tool; 0 for none")
     per_minute: dict[str, Calls] = Field(default_factory=dict, description="by tool; 0 for no limit")
+    reply_tokens: int = Field(
+        20_000, ge=0, description="above which a reply in rows names its smaller form; 0 for never"
+    )
 
     http: Http = Http()
     port: int | None = Field(

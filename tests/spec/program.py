@@ -12,17 +12,15 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout, suppress
 from functools import cache
-from pathlib import Path
 from typing import Any, get_args
 
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import EmptyResult, Request
 
-import quantdeck.sources
 from docs.generator.settings_page import Setting, settings
 from quantdeck import cli, listing, servers
-from quantdeck.app import open_app
+from quantdeck.app import ADAPTERS, open_app
 from quantdeck.core.contract import Contract, Source
 from quantdeck.core.dialect import Dialect
 from quantdeck.core.errors import ErrorCode
@@ -98,12 +96,11 @@ def _fields(schema: Any) -> Iterator[str]:
 
 
 def _adapters(kind: type[Source]) -> list[str]:
-    """Where this kind of source can come from: a relational database, or a file of its port's folder."""
+    """Where this kind of source can come from: a relational database, or what a URL may choose."""
     port = kind.__module__.removeprefix("quantdeck.sources.").split(".")[0]
     if port == "sql":
         return ["sqlite", "postgresql"]
-    folder = Path(quantdeck.sources.__path__[0]) / port
-    return sorted(file.stem for file in folder.glob("[!_]*.py"))
+    return sorted(set(ADAPTERS[port][1].values()))
 
 
 # facts that several specs speak of

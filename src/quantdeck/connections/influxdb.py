@@ -20,7 +20,7 @@ from quantdeck.settings import MisconfiguredError
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["SOURCE", "InfluxDB", "Place", "place", "quoted", "tag_value"]
+__all__ = ["SOURCE", "InfluxDB", "Place", "Rows", "place", "quoted", "tag_value"]
 
 SOURCE = "influxdb"
 

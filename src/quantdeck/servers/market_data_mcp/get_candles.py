@@ -28,7 +28,7 @@ NO_DATA = ErrorCode("NO_DATA", "No candle data available", 404)
 
 
 class Candle(TypedDict):
-    timestamp: Annotated[str, Field(description="When the bar opened")]
+    timestamp: Annotated[str, Field(description="When the bar opened", json_schema_extra={"format": "date-time"})]
     open: float
     high: float
     low: float

@@ -6,6 +6,7 @@ Served only where the home is marked as a demo world; app chooses it there.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import orjson
 
@@ -69,6 +70,10 @@ class DemoCandles(Candles):
     async def _before(self, series: Series, end_s: int, count: int) -> Bars:
         return await asyncio.to_thread(self._made_back, INSTRUMENTS[series.symbol], end_s, count)
 
+    async def _page(self, series: Series, timeframe: Timeframe, end_s: int, count: int, skip: int) -> Bars:
+        end_s, skip = await asyncio.to_thread(self._skipped, INSTRUMENTS[series.symbol], timeframe, end_s, skip)
+        return await super()._page(series, timeframe, end_s, count, skip)
+
     async def _counted(self, series: Series, timeframe: Timeframe, end_s: int) -> int:
         return await asyncio.to_thread(self._numbered, INSTRUMENTS[series.symbol], timeframe, end_s)
 
@@ -90,12 +95,28 @@ class DemoCandles(Candles):
         return joined(parts)[max(have - count, 0) :]
 
     def _numbered(self, instrument: Instrument, timeframe: Timeframe, end_s: int) -> int:
-        """By the hours of trading alone: no price is computed to be counted."""
+        return sum(number for _, number in self._days_back(instrument, timeframe, end_s))
+
+    def _skipped(self, instrument: Instrument, timeframe: Timeframe, end_s: int, skip: int) -> tuple[int, int]:
+        """The end of the day in which the last bars before these lie, and how many of its own are to be skipped."""
+        for day, number in self._days_back(instrument, timeframe, end_s):
+            if skip < number:
+                break
+            skip, end_s = skip - number, day * DAY_S
+        return end_s, skip
+
+    def _days_back(self, instrument: Instrument, timeframe: Timeframe, end_s: int) -> Iterator[tuple[int, int]]:
+        """Each day, the newest first, and how many bars it has before the end.
+
+        By the hours of trading alone: no price is computed to be counted.
+        """
         last, minutes = end_s // DAY_S, end_s % DAY_S // 60
         step = timeframe.seconds // 60
-        whole = [self._market.heard(instrument, day) for day in range(BEGAN_S // DAY_S, last)]
-        begun = self._market.heard(instrument, last) & (np.arange(DAY_S // 60) < minutes)
-        return sum(int(day.reshape(-1, step).any(axis=1).sum()) for day in (*whole, begun))
+        for day in range(last, BEGAN_S // DAY_S - 1, -1):
+            heard = self._market.heard(instrument, day)
+            if day == last:
+                heard = heard & (np.arange(DAY_S // 60) < minutes)
+            yield day, int(heard.reshape(-1, step).any(axis=1).sum())
 
 
 def _series(symbol: str) -> Series:

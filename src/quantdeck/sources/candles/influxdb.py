@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 from quantdeck.connections.databases import Databases
-from quantdeck.connections.influxdb import SOURCE, InfluxDB, place, quoted, tag_value
+from quantdeck.connections.influxdb import SOURCE, InfluxDB, Rows, place, quoted, tag_value
 from quantdeck.core.clock import Clock
 from quantdeck.core.errors import QueryFailed
 from quantdeck.domain.candles import COLUMNS, Bars, joined
@@ -95,7 +95,8 @@ class InfluxCandles(Candles):
 
     async def _between(self, series: Series, start_s: int, end_s: int) -> Bars:
         windows = await self._windows(series, series.base, start_s, end_s)
-        return joined([await self._asked(series, *window) for window in windows])  # in turn, to be a modest guest
+        found = [await self._asked(series, *window) for window in windows]  # in turn, to be a modest guest
+        return await asyncio.to_thread(lambda: joined(list(map(_bars, found))))
 
     async def _before(self, series: Series, end_s: int, count: int) -> Bars:
         """Read back in ever longer windows: a long one costs a file for each week in it, whatever its limit."""
@@ -104,14 +105,14 @@ class InfluxCandles(Candles):
         reach_s = _FIRST_REACH * min(max(count, _FEWEST), _PAGE) * series.base.seconds
         while left > 0 and end_s > series.first_s:
             start_s, asked = max(end_s - reach_s, series.first_s), min(left, _PAGE)
-            part = await self._asked(series, start_s, end_s, f"ORDER BY time DESC LIMIT {asked}")
-            parts.insert(0, part)
-            left -= len(part)
-            if len(part) == asked:
-                end_s = int(part.time[0])
+            rows = await self._asked(series, start_s, end_s, f"ORDER BY time DESC LIMIT {asked}")
+            parts.insert(0, await asyncio.to_thread(_bars, rows[::-1]))
+            left -= len(parts[0])
+            if len(rows) == asked:  # there may be more in this window; a point that is no bar counts here too
+                end_s = int(rows[-1]["time"])
                 continue
             reach_s *= 2
-            end_s = start_s if len(part) else await self._end_of_last(series, start_s)
+            end_s = start_s if rows else await self._end_of_last(series, start_s)
         return joined(parts)
 
     async def _end_of_last(self, series: Series, end_s: int) -> int:
@@ -204,13 +205,13 @@ class InfluxCandles(Candles):
     def _found(self, symbol: str, first_s: int, last_s: int) -> Series:
         return Series(symbol, self._base, self._base.ceil(first_s), self._base.floor(last_s))
 
-    async def _asked(self, series: Series, start_s: int, end_s: int, order: str = "") -> Bars:
+    async def _asked(self, series: Series, start_s: int, end_s: int, order: str = "") -> Rows:
         figures = ", ".join(f"{field} AS {quoted(name)}" for name, field in self._fields.items())
         (rows,) = await self._database.query(
             f"SELECT {figures} FROM {self._measurement} WHERE {self._of_symbol} AND {_within(start_s, end_s)} {order}",
             symbol=self._tagged(series.symbol),
         )
-        return await asyncio.to_thread(_bars, rows[::-1] if order else rows)
+        return rows
 
 
 def _within(start_s: int, end_s: int) -> str:
