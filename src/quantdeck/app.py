@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
@@ -154,6 +154,7 @@ async def open_app(settings: Settings, servers: tuple[Server, ...]) -> AsyncIter
     async with AsyncExitStack() as closing:
         closing.push_async_callback(databases.close)
         runtime = _runtime(settings, databases, metrics, closing)
+        _check_said(settings, servers, runtime)
         try:
             yield App(servers, runtime, settings, databases, metrics)
         finally:
@@ -205,6 +206,15 @@ def _check(settings: Settings) -> None:
             f"{settings.home_path} is a demo world and QUANTDECK_{real[0].upper()} names something real; "
             "unset one of them, or point QUANTDECK_HOME elsewhere, so that nobody takes one for the other"
         )
+
+
+def _check_said(settings: Settings, servers: tuple[Server, ...], runtime: Runtime) -> None:
+    """Have what a setting names read now, where one of these servers asks for it: nothing is connected by that."""
+    kinds = {kind for server in servers for contract in server.contracts for kind in contract.sources if kind.port}
+    for kind in kinds:
+        if _said(settings, ADAPTERS[kind.port][0]):
+            with suppress(SourceError):  # which its callers are told
+                runtime.source(kind)
 
 
 def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing: AsyncExitStack) -> Runtime:

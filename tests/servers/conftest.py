@@ -79,7 +79,7 @@ async def serve_as_it_is(tmp_path: Path, era: str) -> AsyncIterator[Callable[...
     async with Held() as held:
 
         async def opened(name: str, **said: Any) -> Served:
-            settings = Settings(home=tmp_path / "home", clock=NOON.isoformat(), **said)
+            settings = Settings(home=tmp_path / "home", **{"clock": NOON.isoformat(), **said})
             servers = (load(name),)
             app = await held.enter(open_app(settings, servers))
             sdk = mcp_server(app, servers, Watchers())

@@ -38,6 +38,7 @@ class HttpStub:
     most_connected: int = 0
     url: str = ""
     _left: asyncio.Event = field(default_factory=asyncio.Event)
+    _serving: set[asyncio.Task[None]] = field(default_factory=set)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[HttpStub]:
@@ -47,6 +48,9 @@ class HttpStub:
             yield self
         finally:
             server.close()
+            for task in self._serving:
+                task.cancel()
+            await asyncio.gather(*self._serving)
 
     async def all_left(self) -> None:
         """Wait until nobody is connected any more."""
@@ -55,6 +59,9 @@ class HttpStub:
             await self._left.wait()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
         self.connected += 1
         self.most_connected = max(self.most_connected, self.connected)
         try:
@@ -71,11 +78,12 @@ class HttpStub:
                 )
                 writer.write(head.encode() + body)
                 await writer.drain()
-        except ConnectionError:
+        except (ConnectionError, asyncio.CancelledError):  # who is told off ends well, or asyncio complains
             pass
         finally:
             self.connected -= 1
             self._left.set()
+            self._serving.discard(task)
             writer.close()
 
 

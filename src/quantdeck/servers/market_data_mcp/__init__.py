@@ -8,8 +8,9 @@ SERVER = Server(
     purpose="Candles, current prices and volatility",
     instructions=(
         "Symbols are trading pairs such as BTC/USD (BTC-USD, btc_usd and BTCUSD are understood), or tickers such as "
-        "AAPL where their bars are stored. Changes and volatilities are fractions (0.023 = 2.3 %); prices and volumes "
-        "are in the symbol's own units. Times are UTC and name a bar by its open; only closed bars are given. "
+        "AAPL where their bars are stored. Changes and volatilities are fractions (0.023 = 2.3 %); volatility is per "
+        "bar, not annualised, ATR and range are in units of the price. Times are UTC and name a bar by its open; only "
+        "closed bars are given. "
         "get_current_price refuses a price that is too old and says how old it is."
     ),
     tools=tools(

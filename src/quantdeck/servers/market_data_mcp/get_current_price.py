@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 from typing import Annotated
 
 from pydantic import Field
 
 from quantdeck.core.clock import Now, iso
 from quantdeck.core.errors import ErrorCode
-from quantdeck.dialects.tradestream import DATABASE_ERROR, INVALID_SYMBOL, Market, tradestream
-from quantdeck.domain.calendars import market_of
+from quantdeck.dialects.tradestream import DATABASE_ERROR, INVALID_SYMBOL, tradestream
+from quantdeck.dialects.tradestream import Market as Symbol
+from quantdeck.domain.calendars import Market, market_of
 from quantdeck.domain.candles import Bars
+from quantdeck.domain.timeframes import Timeframe
 from quantdeck.servers.market_data_mcp.stored import stored
 from quantdeck.sources.candles import Candles, Series
 
@@ -36,7 +39,7 @@ class CurrentPrice:
 
 
 @tradestream.tool(cache_s=5, errors=(INVALID_SYMBOL, SYMBOL_NOT_FOUND, STALE_DATA, DATABASE_ERROR))
-async def get_current_price(candles: Candles, now: Now, symbol: Market) -> CurrentPrice:
+async def get_current_price(candles: Candles, now: Now, symbol: Symbol) -> CurrentPrice:
     """Get the current price and recent change for a symbol"""
     async with candles.snapshot():
         series = await stored(candles, symbol, now)
@@ -66,9 +69,8 @@ def _refuse_old(series: Series, closed_at: datetime, now: Now, price: float) -> 
             f"No price found for {symbol} within {FORGOTTEN_AFTER.days} days; its newest bar is of {iso(opened_at)}",
             **facts,
         )
-    open_s = market_of(symbol).open_seconds(closed_at, now)
-    # The next bar cannot be there before it has closed: only what goes beyond a minute is a delay of the feed.
-    allowed_s = STALE_AFTER_S + max(series.base.seconds - 60, 0)
+    market = market_of(symbol)
+    open_s, allowed_s = market.open_seconds(closed_at, now), _allowed_s(series.base, closed_at, market)
     if open_s > allowed_s:
         raise STALE_DATA(
             f"Stale: the last price of {symbol} is {round(open_s)} s of open market old, which is over {allowed_s} s",
@@ -78,11 +80,27 @@ def _refuse_old(series: Series, closed_at: datetime, now: Now, price: float) -> 
         )
 
 
+def _allowed_s(base: Timeframe, closed_at: datetime, market: Market) -> int:
+    """How old a price may be. The next bar cannot be there before it has closed: beyond a minute it is waited for.
+
+    What it is waited for is counted in open hours too, of the first bar to come that has any.
+    """
+    length = timedelta(seconds=base.seconds)
+    opens_at = closed_at
+    if not market.open_seconds(opens_at, opens_at + length) and (opening := market.next_open(closed_at)) is not None:
+        opens_at = datetime.fromtimestamp(base.floor(opening.timestamp()), UTC)
+    return STALE_AFTER_S + max(round(market.open_seconds(opens_at, opens_at + length)) - 60, 0)
+
+
 def _change(bars: Bars, series: Series, closed_at: datetime, span: timedelta) -> float | None:
-    """How far the price has moved since the newest close at or before then; None where there is none near enough."""
+    """How far the price has moved since the newest close at or before then.
+
+    None where there is none near enough, or one that is not above zero: nothing is a fraction of that.
+    """
     until = (closed_at - span).timestamp()
     closes_at = bars.time + series.base.seconds
     place = int(closes_at.searchsorted(until, side="right")) - 1
-    if place < 0 or until - closes_at[place] > EARLIER[span].total_seconds() or not bars.close[place]:
+    if place < 0 or until - closes_at[place] > EARLIER[span].total_seconds() or bars.close[place] <= 0:
         return None
-    return float(bars.close[-1] / bars.close[place] - 1)
+    moved = float(bars.close[-1]) / float(bars.close[place]) - 1
+    return moved if isfinite(moved) else None

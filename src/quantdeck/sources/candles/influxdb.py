@@ -16,6 +16,7 @@ from quantdeck.connections.influxdb import SOURCE, InfluxDB, Rows, place, quoted
 from quantdeck.core.clock import Clock
 from quantdeck.core.errors import QueryFailed
 from quantdeck.domain.candles import COLUMNS, Bars, joined
+from quantdeck.domain.symbols import UnknownSymbolError, pair
 from quantdeck.domain.timeframes import TIMEFRAMES, Timeframe
 from quantdeck.settings import InfluxDB as InfluxSettings
 from quantdeck.settings import Settings
@@ -115,6 +116,15 @@ class InfluxCandles(Candles):
             end_s = start_s if rows else await self._end_of_last(series, start_s)
         return joined(parts)
 
+    async def _page(self, series: Series, timeframe: Timeframe, end_s: int, count: int, skip: int) -> Bars:
+        """Stored bars are skipped over there, and only where there are many: it looks at each of them."""
+        if timeframe != series.base or skip < _PAGE:
+            return await super()._page(series, timeframe, end_s, count, skip)
+        last = f"SELECT {self._fields['close']} FROM {self._measurement}"
+        where = f"WHERE {self._of_symbol} AND {_within(series.first_s, end_s)} ORDER BY time DESC LIMIT 1 OFFSET {skip}"
+        (found,) = await self._database.query(f"{last} {where}", symbol=self._tagged(series.symbol))
+        return await self._before(series, int(found[0]["time"]) + 1, count) if found else Bars.none()
+
     async def _end_of_last(self, series: Series, end_s: int) -> int:
         """Where the last bar before an instant ends: across a long silence there is nothing to read back through."""
         last = f"SELECT last({self._fields['close']}) FROM {self._measurement}"
@@ -200,7 +210,12 @@ class InfluxCandles(Candles):
 
     def _symbol(self, tag: str) -> str:
         separator = self._settings.separator
-        return tag.replace(separator, "/") if separator else tag
+        if separator:
+            return tag.replace(separator, "/")
+        try:
+            return pair(tag)
+        except UnknownSymbolError:  # a ticker, or what nobody can read
+            return tag
 
     def _found(self, symbol: str, first_s: int, last_s: int) -> Series:
         return Series(symbol, self._base, self._base.ceil(first_s), self._base.floor(last_s))
