@@ -26,6 +26,7 @@ PROMISED = {
     "client-config",
     "import",
     "export",
+    "collect",
 }
 """Commands that other programs rely on."""
 TOOLS = [tool for name in servers.NAMES for tool in servers.load(name).tools]

@@ -26,6 +26,7 @@ _COMMANDS = {
         'get_strategy_consensus \'{"symbol": "BTC/USD"}\'',
     ),
     "demo": ("demo", "make QUANTDECK_HOME a demo world, offline and deterministic", "--seed 7"),
+    "collect": ("collect", "fill a store of bars from a feed", "demo --days 2 --into-demo"),
     "client-config": (
         "client_config",
         "print what a client needs to start or find the servers",

@@ -14,7 +14,7 @@ import pytest
 
 from quantdeck.app import open_app
 from quantdeck.connections.databases import Databases
-from quantdeck.core.errors import NotConfigured, QueryFailed
+from quantdeck.core.errors import NotConfigured, QueryFailed, Unreachable
 from quantdeck.domain.candles import resampled
 from quantdeck.domain.demo_instruments import INSTRUMENTS
 from quantdeck.domain.timeframes import DAY, MINUTE, TIMEFRAMES
@@ -114,9 +114,25 @@ async def test_a_home_that_is_no_demo_world_says_how_to_make_one(tmp_path):
         demo.connect("demo:", settings, Databases(settings))
 
 
+async def test_a_world_that_is_made_anew_is_the_new_one_and_one_that_is_gone_is_said_to_be(candles, tmp_path):
+    asked = ("BTC/USD", HOUR, 24)
+    first = rows(await candles.newest(*asked, as_of=THURSDAY))
+    settings = world(tmp_path / "world", seed=8)
+    assert rows(await candles.newest(*asked, as_of=THURSDAY)) != first
+    settings.unfinished_demo_mark.touch()
+    with pytest.raises(Unreachable, match="not finished"):
+        await candles.ping()
+    settings.unfinished_demo_mark.unlink()
+    settings.demo_mark.unlink()
+    with pytest.raises(Unreachable, match="no more"):
+        await candles.newest(*asked, as_of=THURSDAY)
+    world(tmp_path / "world")
+    assert rows(await candles.newest(*asked, as_of=THURSDAY)) == first
+
+
 async def test_nothing_can_be_written_into_it_or_removed(candles):
     with pytest.raises(QueryFailed, match="computed and takes no bars"):
-        await candles.write("BTC/USD", MINUTE, walk([THURSDAY.timestamp() // 60 * 60]))
+        await candles.write("BTC/USD", MINUTE, walk([MINUTE.floor(THURSDAY.timestamp())]))
     with pytest.raises(QueryFailed, match="computed"):
         await candles.forget("BTC/USD")
 
@@ -127,7 +143,9 @@ async def test_nothing_can_be_written_into_it_or_removed(candles):
 async def asked(home: Path, clock: str, tool: str, **arguments):
     settings = Settings(home=home, clock=clock)
     async with open_app(settings, (load("market-data-mcp"),)) as app:
-        answer = await app.call(app.tool(tool), arguments)
+        contract = app.tool(tool)
+        assert contract is not None
+        answer = await app.call(contract, arguments)
     return orjson.loads(answer.encoded)
 
 

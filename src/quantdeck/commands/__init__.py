@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import os
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from quantdeck.core.server import Server
     from quantdeck.settings import Settings
 
-__all__ = ["UsageError", "chosen_servers", "logged"]
+__all__ = ["UsageError", "chosen_servers", "logged", "up_to"]
 
 
 class UsageError(ValueError):
@@ -49,6 +50,17 @@ def logged(settings: Settings, work: Coroutine[Any, Any, int | None], level: str
         return asyncio.run(work) or 0
     finally:
         writer.close()
+
+
+def up_to(most: int) -> Callable[[str], int]:
+    """For argparse: a whole number that is not above this."""
+
+    def whole_number(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= most):
+            raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {most}, not {text[:40]!r}")
+        return int(text)
+
+    return whole_number
 
 
 def _opened(log_file: Path) -> int:

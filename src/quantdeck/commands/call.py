@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 import orjson
@@ -11,6 +12,7 @@ from quantdeck.app import App, open_app
 from quantdeck.commands import UsageError, chosen_servers, logged
 from quantdeck.core.server import Server
 from quantdeck.core.wire import RpcFailure, encode
+from quantdeck.dialects.replies import smaller_form
 from quantdeck.settings import Settings
 
 __all__ = ["add", "run"]
@@ -51,6 +53,8 @@ async def _called(
         print(encode(body).decode())
         return 1
     print(answer.encoded.decode())
+    if said := smaller_form(contract, given, answer, settings.reply_tokens):
+        print(said, file=sys.stderr)
     return int(answer.is_error)
 
 

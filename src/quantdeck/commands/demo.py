@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable
 
-from quantdeck.commands import UsageError
+from quantdeck.commands import UsageError, up_to
 from quantdeck.core.errors import SourceError
 from quantdeck.demo import make
 from quantdeck.settings import Settings
@@ -15,9 +14,9 @@ __all__ = ["add", "run"]
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--seed", type=_up_to(2**63 - 1), default=7, help="another seed, another world (default 7)")
+    command.add_argument("--seed", type=up_to(2**63 - 1), default=7, help="another seed, another world (default 7)")
     command.add_argument(
-        "--days", type=_up_to(3650), default=30, help="how many days back it is lived in (default 30, at most 3650)"
+        "--days", type=up_to(3650), default=30, help="how many days back it is lived in (default 30, at most 3650)"
     )
     command.add_argument("--quiet", action="store_true", help="say nothing when it is done")
 
@@ -31,12 +30,3 @@ def run(arguments: argparse.Namespace) -> None:
     if not arguments.quiet:
         print(f"Demo world (seed {arguments.seed}) in {settings.home_path}: {made}")
         print('Ask it: quantdeck call get_top_strategies \'{"symbol": "BTC/USD"}\'')
-
-
-def _up_to(most: int) -> Callable[[str], int]:
-    def whole_number(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= most):
-            raise argparse.ArgumentTypeError(f"must be a whole number from 0 to {most}, not {text[:40]!r}")
-        return int(text)
-
-    return whole_number

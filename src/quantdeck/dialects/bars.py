@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from quantdeck.dialects.replies import Compact
 from quantdeck.domain.arrays import np
 from quantdeck.domain.candles import COLUMNS, Bars
 from quantdeck.domain.timeframes import Timeframe
@@ -16,6 +17,7 @@ __all__ = ["Columns", "Format", "columns", "rows"]
 
 Format = Annotated[
     Literal["rows", "columns"],
+    Compact("columns"),
     Field(description="columns: one array per field, in less than half the tokens of rows"),
 ]
 

@@ -31,6 +31,7 @@ from quantdeck.core.contract import Contract
 from quantdeck.core.errors import SourceError
 from quantdeck.core.server import Complete, Resource, ResourceTemplate, Server
 from quantdeck.core.wire import Answer, RpcFailure
+from quantdeck.dialects.replies import smaller_form
 from quantdeck.transports.merging import merged
 from quantdeck.transports.sdk_seams import accepts_calls, connection_of, is_modern, no_tracing
 from quantdeck.transports.sessions import Sessions
@@ -241,7 +242,11 @@ class Endpoint:
         outcome = await self._run(ctx, contract, arguments)
         if isinstance(outcome, RpcFailure):
             raise MCPError(outcome.number, outcome.message, outcome.data)
-        return self._result(ctx, outcome, raw=raw)
+        result = self._result(ctx, outcome, raw=raw)
+        said = smaller_form(contract, arguments, outcome, self.app.settings.reply_tokens)
+        if said is not None and outcome.raw is None:
+            result["content"].append({"type": "text", "text": said})  # of its own, so that the first stays JSON
+        return result
 
     def _result(self, ctx: Any, answer: Answer, *, raw: bool) -> dict[str, Any]:
         result = _told(answer, raw=raw) if answer.raw is None else dict(answer.raw)

@@ -10,6 +10,7 @@ import orjson
 
 from quantdeck.core.wire import Answer, RpcFailure, encode
 from quantdeck.dialects.catalog import UNKNOWN_TOOL
+from quantdeck.dialects.replies import smaller_form
 from quantdeck.transports.asgi import (
     BadRequest,
     Bounds,
@@ -83,7 +84,10 @@ class Rest:
         if isinstance(outcome, RpcFailure):
             told = {"error": {"code": outcome.number, "message": outcome.message, "data": outcome.data}}
             outcome = Answer(told, status=outcome.status)
-        await reply(send, outcome.status, outcome.encoded, [_JSON, echoed, *headers_of(outcome.headers)])
+        headers = [_JSON, echoed, *headers_of(outcome.headers)]
+        if said := smaller_form(contract, asked.arguments, outcome, self._app.settings.reply_tokens):
+            headers.append((b"x-quantdeck-advice", said.encode("ascii")))
+        await reply(send, outcome.status, outcome.encoded, headers)
 
 
 def _described(contract: Contract) -> dict[str, Any]:

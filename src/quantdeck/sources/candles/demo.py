@@ -6,13 +6,13 @@ Served only where the home is marked as a demo world; app chooses it there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import orjson
 
 from quantdeck.connections.databases import Databases
 from quantdeck.core.clock import Now
-from quantdeck.core.errors import NotConfigured, QueryFailed
+from quantdeck.core.errors import NotConfigured, QueryFailed, Unreachable
 from quantdeck.domain.arrays import np
 from quantdeck.domain.candles import Bars, joined
 from quantdeck.domain.demo_instruments import INSTRUMENTS, Instrument
@@ -31,7 +31,7 @@ ENDS_S = 4_102_444_800
 
 
 def connect(url: str, settings: Settings, databases: Databases) -> DemoCandles:
-    """The adapter, of the world whose seed the home's mark names."""
+    """The adapter, of the world that the home is marked as."""
     del url, databases
     if not settings.is_demo:
         raise NotConfigured(
@@ -39,17 +39,55 @@ def connect(url: str, settings: Settings, databases: Databases) -> DemoCandles:
             source="demo",
             setting="QUANTDECK_CANDLES",
         )
-    mark = settings.unfinished_demo_mark if settings.is_unfinished_demo else settings.demo_mark
-    return DemoCandles(DemoMarket(orjson.loads(mark.read_bytes())["seed"], shape_of))
+    return DemoCandles(_Marked(settings))
+
+
+class _Marked:
+    """The world that a home is marked as, looked at anew each time: one that was made again is another."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._seen: tuple[int, int] | None = None
+        self._market: DemoMarket | None = None
+
+    def __call__(self) -> DemoMarket:
+        if self._settings.is_unfinished_demo:
+            raise Unreachable(
+                "No connection to the demo market: its world is not finished. Where nobody is making it just now, run "
+                "`quantdeck demo` again",
+                source="demo",
+            )
+        try:
+            mark = self._settings.demo_mark.stat()
+            if self._market is None or (mark.st_ino, mark.st_mtime_ns) != self._seen:
+                seed = orjson.loads(self._settings.demo_mark.read_bytes())["seed"]
+                self._seen, self._market = (mark.st_ino, mark.st_mtime_ns), DemoMarket(seed, shape_of)
+        except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+            raise Unreachable(
+                "No connection to the demo market: this home is a demo world no more. Make it one again with "
+                "`quantdeck demo`, or restart this server",
+                source="demo",
+            ) from error
+        return self._market
 
 
 class DemoCandles(Candles):
-    """See the port."""
+    """See the port. `world` gives the market as it is now; each read asks once."""
 
     source = "demo"
 
-    def __init__(self, market: DemoMarket) -> None:
-        self._market = market
+    def __init__(self, world: Callable[[], DemoMarket]) -> None:
+        self._world = world
+        self._market: DemoMarket
+
+    @classmethod
+    def of(cls, seed: int) -> DemoCandles:
+        """The market of a seed, in no home."""
+        market = DemoMarket(seed, shape_of)
+        return cls(lambda: market)
+
+    async def ping(self) -> None:
+        self._world()
 
     async def forget(self, symbol: str) -> None:
         raise _computed()
@@ -59,9 +97,11 @@ class DemoCandles(Candles):
         return super()._known_until(symbol, as_of) - (instrument.late_s if instrument else 0)
 
     async def _all(self) -> list[Series]:
+        self._market = self._world()
         return [_series(symbol) for symbol in INSTRUMENTS]
 
     async def _series(self, symbol: str) -> Series | None:
+        self._market = self._world()
         return _series(symbol) if symbol in INSTRUMENTS else None
 
     async def _between(self, series: Series, start_s: int, end_s: int) -> Bars:

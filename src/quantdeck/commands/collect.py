@@ -1,0 +1,67 @@
+"""`quantdeck collect`: fill a store of bars from a feed."""
+
+from __future__ import annotations
+
+import argparse
+
+from pydantic import SecretStr
+
+from quantdeck.app import open_app
+from quantdeck.collectors.demo import copied
+from quantdeck.commands import UsageError, chosen_servers, logged, up_to
+from quantdeck.core.errors import SourceError
+from quantdeck.domain.demo_instruments import INSTRUMENTS
+from quantdeck.settings import Settings
+from quantdeck.sources.candles import Candles
+
+__all__ = ["add", "run"]
+
+
+def add(command: argparse.ArgumentParser) -> None:
+    feeds = command.add_subparsers(metavar="FEED", dest="feed", required=True)
+    demo = feeds.add_parser("demo", help="the demo market, made up and the same for the same seed")
+    demo.add_argument("--days", type=up_to(3650), default=30, help="up to the present (default 30, at most 3650)")
+    demo.add_argument("--seed", type=up_to(2**63 - 1), default=7, help="of the market (default 7)")
+    demo.add_argument("--symbols", metavar="A,B", help=f"which, with commas between (default all {len(INSTRUMENTS)})")
+    demo.add_argument("--into-demo", action="store_true", help="allow it in a demo world, into a file of its own")
+    demo.add_argument("--quiet", action="store_true", help="say nothing of what is done")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    settings = _chosen(Settings.read(), into_demo=arguments.into_demo)
+    symbols = list(INSTRUMENTS) if arguments.symbols is None else arguments.symbols.split(",")
+    if unknown := [symbol for symbol in symbols if symbol not in INSTRUMENTS]:
+        raise UsageError(f"the demo market has no {unknown[0][:40]!r}; there are {', '.join(INSTRUMENTS)}")
+    return logged(settings, _collect(settings, symbols, arguments), level="error")
+
+
+def _chosen(settings: Settings, *, into_demo: bool) -> Settings:
+    """A demo world's own bars are computed, so what is copied into one goes to its file."""
+    if not settings.is_demo:
+        return settings
+    if not into_demo:
+        raise UsageError(
+            f"{settings.home_path} is a demo world, which computes this market already; collect into another "
+            "QUANTDECK_HOME, or say --into-demo to have it in a file as well"
+        )
+    return settings.model_copy(update={"candles": SecretStr("embedded")})
+
+
+async def _collect(settings: Settings, symbols: list[str], arguments: argparse.Namespace) -> None:
+    written = 0
+    async with open_app(settings, chosen_servers(["market-data-mcp"])) as app:
+        now = app.runtime.clock.now()
+        try:
+            store = app.runtime.source(Candles)
+            for place, symbol in enumerate(symbols, 1):
+                steps = [n async for n in copied(symbol, store, seed=arguments.seed, days=arguments.days, now=now)]
+                written += sum(steps)
+                if not arguments.quiet:
+                    print(f"{place:2} of {len(symbols)}  {symbol:8} {sum(steps):>9,} bars", flush=True)
+        except SourceError as error:
+            raise UsageError(error.message) from error
+    if not arguments.quiet:
+        where = "here" if settings.is_demo else f"in {store.source}, which answers name as their source"
+        print(f"{written:,} bars of the demo market are new {where}: none of them is real")
+        if settings.is_demo:
+            print("This is a demo world: QUANTDECK_CANDLES=embedded serves these bars there in place of its own.")
