@@ -346,14 +346,15 @@ def _every_name(model: type[BaseModel], prefix: str) -> Iterator[str]:
 
 def _refuse_misspelt(environ: Mapping[str, str]) -> None:
     """A name that is nearly a setting's was meant to be it; what is quite another is none of our business."""
-    known = set(_every_name(Settings, PREFIX))
+    known = dict.fromkeys(_every_name(Settings, PREFIX))
     unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
     if not unknown:
         return
     from difflib import get_close_matches  # a few milliseconds that only a mistake costs
 
     ours = {name.removeprefix(PREFIX): name for name in known if name.startswith(PREFIX)}
-    ours = {short.rpartition("__")[2]: name for short, name in ours.items()} | ours
+    # Several groups may have a setting of one name; the one that stands first is meant.
+    ours = {short.rpartition("__")[2]: name for short, name in reversed(ours.items())} | ours
     for name in unknown:
         for near in get_close_matches(name.removeprefix(PREFIX), ours, n=1, cutoff=0.8):
             raise MisconfiguredError(f"{name} is no setting; did you mean {ours[near]}?")

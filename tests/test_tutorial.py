@@ -1,0 +1,59 @@
+"""The tutorial's answers are those that its commands print, at the clock and in the world of its first step."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.program import quantdeck
+
+PAGE = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text()
+CLOCK = "2026-06-01T12:00:00Z"
+
+_PRINTED = re.compile(r"```\n([^`]*)```\n\n```json\n(.*?)\n```", re.DOTALL)
+_CALL = re.compile(r"^(?:QUANTDECK_CLOCK=(\S+) )?quantdeck call (\w+) '(.*?)'", re.MULTILINE)
+_ROW = re.compile(r"^\| `(?:QUANTDECK_CLOCK=(\S+) )?(get_\w+) (\{.*?\})` \| (.*?) \|", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("tutorial")
+    assert f"QUANTDECK_CLOCK={CLOCK}" in PAGE
+    made = quantdeck("demo", "--days", "600", home=home, environment={"QUANTDECK_CLOCK": CLOCK})
+    assert made.returncode == 0, made.stderr
+    return home
+
+
+def asked(world: Path, clock: str, tool: str, arguments: str) -> str:
+    return quantdeck("call", tool, arguments, home=world, environment={"QUANTDECK_CLOCK": clock or CLOCK}).stdout
+
+
+def without_time(printed: str) -> Any:
+    told = json.loads(printed)
+    del told["_metadata"]["latency_ms"]
+    return told
+
+
+PAIRS = [(_CALL.findall(commands)[-1], answer) for commands, answer in _PRINTED.findall(PAGE)]
+ROWS = _ROW.findall(PAGE)
+
+
+def test_the_page_is_read_as_it_is_written():
+    assert len(PAIRS) >= 5
+    assert len(ROWS) >= 5
+
+
+@pytest.mark.parametrize("call, answer", PAIRS, ids=lambda value: value[1] if isinstance(value, tuple) else "")
+def test_a_printed_answer_is_the_commands(world, call, answer):
+    assert without_time(asked(world, *call)) == without_time(answer)
+
+
+@pytest.mark.parametrize("clock, tool, arguments, said", ROWS, ids=lambda value: str(value)[:40])
+def test_what_a_table_says_is_in_the_answer(world, clock, tool, arguments, said):
+    printed = asked(world, clock, tool, arguments)
+    for words in re.findall(r"`([^`]+)`", said):
+        assert words in printed
