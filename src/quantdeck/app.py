@@ -127,7 +127,10 @@ class App:
     def _chosen_by(self, kind: type[Source]) -> str:
         """The setting that says where this is."""
         setting = ADAPTERS[kind.port][0] if kind.port else "database"
-        return f"QUANTDECK_{setting.upper()}" if _said(self.settings, setting) else "QUANTDECK_HOME"
+        said = _said(self.settings, setting)
+        if said.endswith(":"):  # the scheme alone: its group of settings has the address
+            return f"QUANTDECK_{said[:-1].upper()}__URL"
+        return f"QUANTDECK_{setting.upper()}" if said else "QUANTDECK_HOME"
 
 
 def _digest(token: str) -> str | None:
