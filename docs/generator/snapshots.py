@@ -10,7 +10,8 @@ from mcp.client import Client
 from quantdeck import servers
 from quantdeck.app import open_app
 from quantdeck.settings import Settings
-from quantdeck.transports.mcp import Watchers, mcp_server
+from quantdeck.transports.mcp import mcp_server
+from quantdeck.transports.watchers import Watchers
 
 __all__ = ["snapshots", "text"]
 

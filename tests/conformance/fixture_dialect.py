@@ -18,7 +18,7 @@ from quantdeck.core.errors import ErrorCode, ToolError
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.dialects.declaring import read
 from quantdeck.dialects.spec import Spec
-from quantdeck.transports.mcp import Watchers
+from quantdeck.transports.watchers import Watchers
 
 __all__ = ["MISSING_CAPABILITY", "WATCHERS", "Client", "Listeners", "Result", "ask", "fixture", "text"]
 

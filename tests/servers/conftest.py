@@ -15,7 +15,8 @@ from quantdeck.app import App, open_app
 from quantdeck.connections.database import Database
 from quantdeck.servers import load
 from quantdeck.settings import Settings
-from quantdeck.transports.mcp import Watchers, mcp_server
+from quantdeck.transports.mcp import mcp_server
+from quantdeck.transports.watchers import Watchers
 from tests.support import postgresql
 from tests.support.desk import NOON
 from tests.support.held import Held

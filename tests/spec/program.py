@@ -29,7 +29,8 @@ from quantdeck.dialects import backtest_events, catalog, chart, pyth, tradestrea
 from quantdeck.domain import event_types
 from quantdeck.listing import prompts, resources
 from quantdeck.settings import Settings
-from quantdeck.transports.mcp import Watchers, mcp_server
+from quantdeck.transports.mcp import mcp_server
+from quantdeck.transports.watchers import Watchers
 from tests.spec import answers
 from tests.spec.difference import ANY, tidy
 from tests.spec.notation import shape

@@ -23,7 +23,7 @@ from quantdeck.core.server import Server
 from quantdeck.observability.calls import to as told_to
 from quantdeck.settings import Http, Settings
 from quantdeck.transports.http import HttpServer, bind, http_app
-from quantdeck.transports.mcp import Watchers
+from quantdeck.transports.watchers import Watchers
 from quantdeck.transports.web import HttpApp
 from tests.support.fixture_server import World, fixture_servers
 

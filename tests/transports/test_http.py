@@ -19,7 +19,8 @@ from quantdeck.core.errors import Unreachable
 from quantdeck.core.server import Server
 from quantdeck.dialects.tradestream import tradestream
 from quantdeck.settings import MisconfiguredError
-from quantdeck.transports.mcp import Watchers, mcp_server
+from quantdeck.transports.mcp import mcp_server
+from quantdeck.transports.watchers import Watchers
 from tests.support.fixture_server import NOTES, World
 from tests.support.over_http import (
     LEGACY,

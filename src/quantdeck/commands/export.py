@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
+
+from quantdeck.commands.kinds import add_kinds, run_kind
 
 __all__ = ["add", "run"]
 
@@ -15,14 +16,7 @@ _KINDS = {
 
 
 def add(command: argparse.ArgumentParser) -> None:
-    kinds = command.add_subparsers(metavar="KIND", dest="kind", required=True)
-    for kind, words in _KINDS.items():
-        module = import_module(f"quantdeck.commands.export_{kind}")
-        one = kinds.add_parser(kind, help=words, description=words[0].upper() + words[1:] + ".")
-        module.add(one)
-        one.set_defaults(run_kind=module.run)
+    add_kinds(command, "export", _KINDS)
 
 
-def run(arguments: argparse.Namespace) -> int | None:
-    done: int | None = arguments.run_kind(arguments)
-    return done
+run = run_kind

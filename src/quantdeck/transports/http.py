@@ -25,8 +25,8 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from quantdeck.app import open_app
 from quantdeck.settings import Http, MisconfiguredError, Settings
 from quantdeck.transports.hosts import is_loopback
-from quantdeck.transports.mcp import Watchers
 from quantdeck.transports.slow_clients import ImpatientProtocol
+from quantdeck.transports.watchers import Watchers
 from quantdeck.transports.web import HttpApp, http_app
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from quantdeck.app import open_app, running
 from quantdeck.core.server import Server
 from quantdeck.settings import Settings
-from quantdeck.transports.mcp import Watchers, mcp_server
+from quantdeck.transports.mcp import mcp_server
 from quantdeck.transports.stdio import serve_stdio
+from quantdeck.transports.watchers import Watchers
 
 __all__ = ["serve_app"]
 

@@ -32,11 +32,12 @@ from quantdeck.transports.auth import Identity, Tokens
 from quantdeck.transports.health import HealthCheck
 from quantdeck.transports.hosts import Hosts
 from quantdeck.transports.lines import BadLine, is_json, read_line, write_error
-from quantdeck.transports.mcp import CALLER_KEY, Endpoint, Watchers
+from quantdeck.transports.mcp import CALLER_KEY, Endpoint
 from quantdeck.transports.merging import merged
 from quantdeck.transports.plain_calls import PlainCalls
 from quantdeck.transports.rest import Rest
 from quantdeck.transports.sdk_seams_http import SessionManager
+from quantdeck.transports.watchers import Watchers
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
