@@ -87,8 +87,7 @@ async def _alone(store: Candles, timeframe: str, form: str, *, now: Now, times: 
     for _ in range(times):
         begun = perf_counter()
         async with store.snapshot():
-            total = await store.count(SYMBOL, length, as_of=now)
-            page = await store.newest(SYMBOL, length, 100, as_of=now)
+            page, total = await store.page(SYMBOL, length, 100, as_of=now)
         shown = bars.rows(page) if form == "rows" else bars.columns(page, length)
         encode({"items": shown, "pagination": {"offset": 0, "limit": 100, "total": total, "has_more": True}})
         took.append((perf_counter() - begun) * 1e6)

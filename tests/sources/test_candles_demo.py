@@ -58,7 +58,7 @@ async def test_it_has_every_instrument_and_nothing_else(candles):
 async def test_no_read_has_what_closed_later_and_each_says_the_same_of_the_past(candles, symbol, timeframe):
     """There is nothing to write here: whatever is asked as of an instant must be the beginning of what comes to be."""
     assert reads_of(type(candles), no_reads={"write", "forget", "snapshot"}) == {
-        "symbols", "series", "between", "newest", "count",
+        "symbols", "series", "between", "newest", "count", "page",
     }  # fmt: skip
     since, later = THURSDAY - timedelta(days=4), now(THURSDAY.timestamp() + 6 * 86_400)
     whole = rows(await candles.between(symbol, timeframe, since, later, as_of=later))
@@ -70,6 +70,8 @@ async def test_no_read_has_what_closed_later_and_each_says_the_same_of_the_past(
         assert rows(await candles.newest(symbol, timeframe, 3, as_of=as_of)) == known[-3:]
         counted = [await candles.count(symbol, timeframe, as_of=instant) for instant in (as_of, later)]
         assert counted[1] - counted[0] == len(whole) - len(known) > 0
+        page, total = await candles.page(symbol, timeframe, 2, skip=1, as_of=as_of)
+        assert (rows(page), total) == (known[-3:-1], counted[0])
         minutes = await candles.newest(symbol, MINUTE, 1, as_of=as_of)
         series = await candles.series(symbol, as_of=as_of)
         assert series.last_s == minutes.time[-1] <= as_of.timestamp() - late_s - 60

@@ -196,7 +196,13 @@ def reads(timeframe) -> Reads:
         "between": lambda source, as_of: told(everything(source, "BTC/USD", timeframe, as_of)),
         "newest": lambda source, as_of: told(source.newest("BTC/USD", timeframe, 3, as_of=as_of)),
         "count": lambda source, as_of: source.count("BTC/USD", timeframe, as_of=as_of),
+        "page": lambda source, as_of: paged(source.page("BTC/USD", timeframe, 3, skip=1, as_of=as_of)),
     }
+
+
+async def paged(page) -> tuple[list[tuple[Any, ...]], int]:
+    bars, total = await page
+    return rows(bars), total
 
 
 async def told(bars) -> list[tuple[Any, ...]]:
@@ -468,6 +474,8 @@ async def test_a_page_far_back_is_the_right_one(place, candles):
             found = rows(await candles.newest("BTC/USD", timeframe, 7, skip=skip, as_of=FAR))
             end = max(len(whole) - skip, 0)
             assert found == whole[max(end - 7, 0) : end]
+            page = await paged(candles.page("BTC/USD", timeframe, 7, skip=skip, as_of=FAR))
+            assert page == (found, len(whole))
 
 
 # Gaps.

@@ -45,7 +45,8 @@ def from_columns(columns: dict[str, Any]) -> list[dict[str, Any]]:
         assert columns["open"] == []
         return []
     start_s = at(columns["start"].removesuffix("Z"))
-    steps = columns["at"] if columns["at"] is not None else range(len(columns["open"]))
+    missing = dict(columns["gaps"])
+    steps = [place + sum(m for n, m in missing.items() if n <= place) for place in range(len(columns["open"]))]
     names = ("open", "high", "low", "close", "volume")
     figures = zip(*(columns[name] for name in names), strict=True)
     return [
@@ -155,13 +156,13 @@ async def test_columns_say_what_rows_say(market, timeframe):
     await for_all(property_of)
 
 
-async def test_regular_columns_leave_the_places_out_and_gappy_ones_have_them(market):
+async def test_columns_name_their_gaps_and_nothing_else(market):
     await fill(market, "BTC/USD", bars_until(NOON_S, 10))
     await fill(market, "ETH/USD", walk([NOON_S - 300, NOON_S - 240, NOON_S - 60]))
     regular = (await market("get_candles", symbol="BTC/USD", timeframe="1m", format="columns"))["data"]["columns"]
-    assert (regular["start"], regular["step_s"], regular["at"]) == ("2026-01-15T11:50:00Z", 60, None)
+    assert (regular["start"], regular["step_s"], regular["gaps"]) == ("2026-01-15T11:50:00Z", 60, [])
     broken = (await market("get_candles", symbol="ETH/USD", timeframe="1m", format="columns"))["data"]["columns"]
-    assert (broken["start"], broken["at"]) == ("2026-01-15T11:55:00Z", [0, 1, 4])
+    assert (broken["start"], broken["gaps"]) == ("2026-01-15T11:55:00Z", [[2, 2]])
 
 
 async def test_gaps_stay_gaps(market):
@@ -169,6 +170,14 @@ async def test_gaps_stay_gaps(market):
     data = (await market("get_candles", symbol="ETH/USD", timeframe="1h"))["data"]
     assert [bar["timestamp"] for bar in data["items"]] == ["2026-01-15T05:00:00Z", "2026-01-15T11:00:00Z"]
     assert data["pagination"]["total"] == 2
+
+
+async def test_a_sum_of_volumes_has_no_noise_in_its_last_digits(market):
+    volumes = [0.1, 0.2, 0.3, 0.7, 1.1]
+    prices = [1.0] * len(volumes)
+    await fill(market, "BTC/USD", Bars.of(every(60, NOON_S - 300, 5), prices, prices, prices, prices, volumes))
+    (bar,) = (await market("get_candles", symbol="BTC/USD", timeframe="5m"))["data"]["items"]
+    assert bar["volume"] == 2.4 != sum(volumes)
 
 
 async def test_prices_may_be_zero_or_below(market):

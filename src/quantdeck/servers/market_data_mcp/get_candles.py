@@ -62,8 +62,7 @@ async def get_candles(
     length = TIMEFRAMES[timeframe]
     try:
         async with candles.snapshot():
-            total = await candles.count(symbol, length, as_of=now)
-            page = await candles.newest(symbol, length, limit, skip=offset, as_of=now)
+            page, total = await candles.page(symbol, length, limit, skip=offset, as_of=now)
     except FinerThanStored as error:
         raise INVALID_TIMEFRAME(f"Invalid timeframe: {error}", symbol=symbol, available=error.available) from None
     if not total:

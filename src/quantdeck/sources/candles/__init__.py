@@ -84,6 +84,16 @@ class Candles(Source):
             return Bars.none()
         return await self._page(found, timeframe, self._closed_before(symbol, timeframe, as_of), count, skip)
 
+    async def page(
+        self, symbol: str, timeframe: Timeframe, count: int, *, skip: int = 0, as_of: Now
+    ) -> tuple[Bars, int]:
+        """What `newest` and `count` answer, of one and the same series."""
+        found = await self._readable(symbol, timeframe, as_of)
+        if found is None:
+            return Bars.none(), 0
+        end_s = self._closed_before(symbol, timeframe, as_of)
+        return await self._page(found, timeframe, end_s, count, skip), await self._counted(found, timeframe, end_s)
+
     async def count(self, symbol: str, timeframe: Timeframe, *, as_of: Now) -> int:
         """How many closed bars there are, as far back as this store looks."""
         found = await self._readable(symbol, timeframe, as_of)
