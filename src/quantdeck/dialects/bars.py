@@ -1,4 +1,4 @@
-"""Bars in an answer: a row each, as the specs print them, or a column each, in less than half the tokens."""
+"""Bars in an answer: a row each, as the specs print them, or a column each, in about half the tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Columns", "Format", "columns", "rows"]
 Format = Annotated[
     Literal["rows", "columns"],
     Compact("columns"),
-    Field(description="columns: one array per field, in less than half the tokens of rows"),
+    Field(description="columns: one array per field, in about half the tokens of rows"),
 ]
 
 
