@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlsplit
 
@@ -48,9 +48,11 @@ class HttpStub:
             yield self
         finally:
             server.close()
+            for _ in range(10):  # who was let in just now begins, and can be told off
+                await asyncio.sleep(0)
             for task in self._serving:
                 task.cancel()
-            await asyncio.gather(*self._serving)
+            await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def all_left(self) -> None:
         """Wait until nobody is connected any more."""
@@ -83,8 +85,10 @@ class HttpStub:
         finally:
             self.connected -= 1
             self._left.set()
-            self._serving.discard(task)
             writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+            self._serving.discard(task)
 
 
 async def _read(reader: asyncio.StreamReader) -> Request | None:
