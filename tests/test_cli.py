@@ -48,14 +48,19 @@ def test_help_names_every_command(tmp_path):
     assert set(COMMANDS) >= PROMISED
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_example_that_ends_each_help_works(world, command):
-    said = quantdeck(command, "--help", home=world)
+KINDS = [(verb, kind) for verb in ("import", "export") for kind in ("candles", "desk", "events")]
+
+
+@pytest.mark.parametrize("command", [*((command,) for command in COMMANDS), *KINDS], ids=" ".join)
+def test_the_example_that_ends_each_help_works(world, command, tmp_path):
+    said = quantdeck(*command, "--help", home=world)
     head, _, example = said.stdout.rpartition("example:\n")
     assert head
     program, *arguments = shlex.split(example)
-    assert (program, arguments[0]) == ("quantdeck", command)
-    done = quantdeck(*arguments, home=world)
+    assert (program, *arguments[: len(command)]) == ("quantdeck", *command)
+    bars = "time,open,high,low,close,volume\n" + "".join(f"{60 * n},1,2,0.5,1.5,10\n" for n in range(1, 9))
+    (tmp_path / "BTCUSD-1m.csv").write_text(bars)
+    done = quantdeck(*arguments, home=world, folder=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
 
 

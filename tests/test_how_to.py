@@ -15,6 +15,11 @@ SHOWN = {
     "add-a-tool": ['"parameters":{"fast":13,"signalPeriod":8,"slow":27}', "`strategy_id is required`"],
     "add-an-adapter": ["QUANTDECK_STATE begins with tea:; it may begin with embedded:, memory:"],
     "add-a-dialect": [],
+    "bring-bars": [
+        "--tz",
+        '"open":84010.5,"high":84600.0,"low":83950.0,"close":84550.0,"volume":63.75',
+        "no 1m can be made",
+    ],
     "bring-a-portfolio": ["positions: 1 added", '"max_size":0.01627906976744186', "positions: 1 as they were"],
     "write-events": [
         '"strategy":"SMA_CROSS","parameters":{"fast":10,"slow":30}',

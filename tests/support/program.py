@@ -14,13 +14,18 @@ PATIENCE_S = 60
 
 
 def quantdeck(
-    *arguments: str, home: Path, stdin: str = "", environment: dict[str, str] | None = None
+    *arguments: str,
+    home: Path,
+    stdin: str = "",
+    environment: dict[str, str] | None = None,
+    folder: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run one command to its end, in a home of its own and with nobody else's settings."""
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     return subprocess.run(
         [*PROGRAM, *arguments],
         input=stdin,
+        cwd=folder,
         env={**inherited, "QUANTDECK_HOME": str(home), **(environment or {})},
         capture_output=True,
         text=True,

@@ -9,9 +9,9 @@ from quantdeck.commands.kinds import add_kinds, run_kind
 __all__ = ["add", "run"]
 
 _KINDS = {
-    "candles": "bars of any length from a minute to a day, from CSV or Parquet",
-    "events": "the events of a backtest run, from lines of JSON",
-    "desk": "accounts, positions and risk limits, from JSON",
+    "candles": ("bars of any length from a minute to a day, from CSV or Parquet", "BTCUSD-1m.csv --into-demo"),
+    "events": ("the events of a backtest run, from lines of JSON", "--example"),
+    "desk": ("accounts, positions and risk limits, from JSON", "--example"),
 }
 
 

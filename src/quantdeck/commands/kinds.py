@@ -9,12 +9,21 @@ from importlib import import_module
 __all__ = ["add_kinds", "run_kind"]
 
 
-def add_kinds(command: argparse.ArgumentParser, verb: str, kinds: Mapping[str, str]) -> None:
-    """The kinds of a command, each with what it is for; `commands/VERB_KIND.py` has its add() and run()."""
+def add_kinds(command: argparse.ArgumentParser, verb: str, kinds: Mapping[str, tuple[str, str]]) -> None:
+    """The kinds of a command, each with what it is for and an example that a test runs.
+
+    `commands/VERB_KIND.py` has its add() and run().
+    """
     found = command.add_subparsers(metavar="KIND", dest="kind", required=True)
-    for kind, words in kinds.items():
+    for kind, (words, example) in kinds.items():
         module = import_module(f"quantdeck.commands.{verb}_{kind}")
-        one = found.add_parser(kind, help=words, description=words[0].upper() + words[1:] + ".")
+        one = found.add_parser(
+            kind,
+            help=words,
+            description=words[0].upper() + words[1:] + ".",
+            epilog=f"example:\n  quantdeck {verb} {kind} {example}".rstrip(),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         module.add(one)
         one.set_defaults(run_kind=module.run)
 
