@@ -59,7 +59,7 @@ def test_the_example_that_ends_each_help_works(world, command, tmp_path):
     program, *arguments = shlex.split(example)
     assert (program, *arguments[: len(command)]) == ("quantdeck", *command)
     bars = "time,open,high,low,close,volume\n" + "".join(f"{60 * n},1,2,0.5,1.5,10\n" for n in range(1, 9))
-    (tmp_path / "BTCUSD-1m.csv").write_text(bars)
+    (tmp_path / "SOLUSD-1m.csv").write_text(bars)
     done = quantdeck(*arguments, home=world, folder=tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
 

@@ -9,7 +9,7 @@ from quantdeck.commands.kinds import add_kinds, run_kind
 __all__ = ["add", "run"]
 
 _KINDS = {
-    "candles": ("bars of any length from a minute to a day, from CSV or Parquet", "BTCUSD-1m.csv --into-demo"),
+    "candles": ("bars of any length from a minute to a day, from CSV or Parquet", "SOLUSD-1m.csv --into-demo"),
     "events": ("the events of a backtest run, from lines of JSON", "--example"),
     "desk": ("accounts, positions and risk limits, from JSON", "--example"),
 }
