@@ -82,7 +82,13 @@ class Entry:
 @dataclass(slots=True)
 class _Flight:
     task: asyncio.Task[Entry] = field(init=False)
-    waiters: int = 0
+    waiters: set[asyncio.Future[None]] = field(default_factory=set)
+
+    def wake(self, _: object = None) -> None:
+        """Whoever is woken finds the task done: this is the last that it does, or it never came to do anything."""
+        for waiter in self.waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
 
 def _beginning(tool: str) -> bytes:
@@ -153,14 +159,18 @@ class Flights:
         """
         question = (key, refresh)
         flight = self._flying.get((key, True)) or self._flying.get(question)
-        if flight is None:
+        if flight is None or flight.task.done():  # one that was broken off before it began never landed
             flight = self._flying[question] = _Flight()
             flight.task = tasks.start(self._fly(question, flight, ask))
-        flight.waiters += 1
+            flight.task.add_done_callback(flight.wake)
+        # What `shield` would do, with a turn of the loop less: that is half of what a short read takes.
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        flight.waiters.add(waiter)
         try:
-            return await asyncio.shield(flight.task)
+            await waiter
+            return flight.task.result()
         finally:
-            flight.waiters -= 1
+            flight.waiters.discard(waiter)
             if not flight.waiters and not flight.task.done():
                 self._land(question, flight)
                 flight.task.cancel()
@@ -173,6 +183,7 @@ class Flights:
             return entry
         finally:
             self._land(question, flight)
+            flight.wake()
 
     def _land(self, question: _Question, flight: _Flight) -> None:
         for flown in (question, (question[0], True)):

@@ -15,7 +15,9 @@ __all__ = ["bound"]
 
 def _stored(value: datetime) -> str:
     """Fixed width and UTC, so that the order of the texts is the order of the times."""
-    return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    if value.tzinfo is not UTC:
+        value = value.astimezone(UTC)
+    return value.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def _read_timestamp(stored: bytes) -> datetime | None:
