@@ -12,17 +12,22 @@ from hypothesis import strategies as st
 from quantdeck.core.clock import Now, iso
 from quantdeck.core.errors import NotInPast, QueryFailed
 from quantdeck.core.wire import encode
-from quantdeck.sources.sql.strategies import Strategies
+from quantdeck.sources.sql.strategies import Strategies, Strategy
 from tests.support.desk import LATER, LONG_AGO, NOON, add_implementation, add_signal, add_spec, uid
 from tests.support.leaks import Reads, assert_sealed
 
 AS_OF = Now.of(NOON, fixed=True)
 DAY = timedelta(hours=24)
 
+
+async def find_both(source: Strategies, as_of: Now) -> list[Strategy | None]:
+    """One that is known later, and one of which a later signal is."""
+    return [await source.find(uid(which), "BTC/USD", as_of=as_of) for which in ("late", "known")]
+
+
 READS: Reads = {
     "ranked": lambda source, as_of: source.ranked("BTC/USD", by="sharpe", offset=0, limit=10, as_of=as_of),
-    "find": lambda source, as_of: source.find(uid("late"), as_of=as_of),
-    "latest_signal": lambda source, as_of: source.latest_signal(uid("known"), "BTC/USD", as_of=as_of),
+    "find": lambda source, as_of: find_both(source, as_of),
     "votes": lambda source, as_of: source.votes("BTC/USD", since=NOON - DAY, as_of=as_of),
 }
 """Each read, for the leak test."""
@@ -129,7 +134,7 @@ async def test_a_later_signal_is_in_no_answer_however_its_times_were_spelt_by_ha
             "INSERT INTO implementation_signals (signal_id, impl_id, symbol, action, signal_timestamp, created_at)"
             f" VALUES ('{uid('by hand')}', '{impl}', 'BTC/USD', 'SELL', '{spelt}', '{spelt}')"
         )
-    assert await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF) is None
+    assert (await strategies.find(impl, "BTC/USD", as_of=AS_OF)).signal is None
     assert await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF) == [(impl, None)]
 
 
@@ -138,7 +143,7 @@ async def test_a_row_changed_after_the_fixed_instant_is_refused_not_shown(desk, 
     changed = await add_implementation(desk, "changed", spec, updated_at=LATER)
     for read in (
         ranked(strategies),
-        strategies.find(changed, as_of=AS_OF),
+        strategies.find(changed, "BTC/USD", as_of=AS_OF),
         strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF),
     ):
         with pytest.raises(NotInPast, match="after the fixed clock") as refused:
@@ -158,7 +163,7 @@ async def test_a_change_is_no_secret_while_the_clock_runs(desk, strategies):
 async def test_finds_a_strategy_with_its_parameters(desk, strategies):
     spec = await add_spec(desk)
     impl = await add_implementation(desk, "found", spec, parameters={"period": 14, "width": 2.5})
-    found = await strategies.find(impl.upper(), as_of=AS_OF)
+    found = await strategies.find(impl.upper(), "BTC/USD", as_of=AS_OF)
     assert (found.strategy_id, found.symbol, found.parameters) == (impl, "BTC/USD", {"period": 14, "width": 2.5})
 
 
@@ -180,14 +185,14 @@ async def test_one_that_was_dropped_after_the_fixed_clock_is_missed_aloud(desk, 
 
 @pytest.mark.parametrize("nobody", ["", "42", "'; DROP TABLE strategy_specs; --", "x" * 5000, "\0"])
 async def test_an_id_that_is_no_uuid_is_nobodys(strategies, nobody):
-    assert await strategies.find(nobody, as_of=AS_OF) is None
+    assert await strategies.find(nobody, "BTC/USD", as_of=AS_OF) is None
 
 
 async def test_the_newest_signal_is_found_however_old(desk, strategies):
     impl = await add_implementation(desk, "old", await add_spec(desk))
     await add_signal(desk, "older", impl, "BUY", signal_timestamp=LONG_AGO)
     await add_signal(desk, "old", impl, "SELL", signal_timestamp=LONG_AGO + DAY)
-    found = await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)
+    found = (await strategies.find(impl, "BTC/USD", as_of=AS_OF)).signal
     assert (found.action, found.triggered_at) == ("SELL", LONG_AGO + DAY)
 
 
@@ -199,7 +204,7 @@ async def test_of_two_signals_of_one_time_the_one_that_became_known_later_counts
     await add_signal(desk, later, impl, "SELL", signal_timestamp=at, created_at=at + timedelta(minutes=10))
     before = Now.of(at + timedelta(minutes=9), fixed=True)
     for as_of, said in ((AS_OF, "SELL"), (before, "BUY")):
-        assert (await strategies.latest_signal(impl, "BTC/USD", as_of=as_of)).action == said
+        assert (await strategies.find(impl, "BTC/USD", as_of=as_of)).signal.action == said
         ((_, vote),) = await strategies.votes("BTC/USD", since=NOON - DAY, as_of=as_of)
         assert vote.action == said
 
@@ -211,13 +216,13 @@ async def test_of_two_signals_of_one_time_the_one_that_became_known_later_counts
 async def test_closing_is_the_opposite_of_opening(desk, strategies, said, meant):
     impl = await add_implementation(desk, "closing", await add_spec(desk))
     await add_signal(desk, "closing", impl, said)
-    assert (await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)).action == meant
+    assert (await strategies.find(impl, "BTC/USD", as_of=AS_OF)).signal.action == meant
 
 
 async def test_a_signal_of_no_known_strength_has_none(desk, strategies):
     impl = await add_implementation(desk, "weak", await add_spec(desk))
     await add_signal(desk, "weak", impl, strength=None)
-    assert (await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)).strength == 0.0
+    assert (await strategies.find(impl, "BTC/USD", as_of=AS_OF)).signal.strength == 0.0
 
 
 @pytest.mark.parametrize(
@@ -227,7 +232,7 @@ async def test_a_strength_is_a_share_whatever_is_stored(desk, strategies, stored
     impl = await add_implementation(desk, "odd", await add_spec(desk))
     await add_signal(desk, "odd", impl)
     await put(desk, "implementation_signals", "strength", stored)
-    assert (await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)).strength == told
+    assert (await strategies.find(impl, "BTC/USD", as_of=AS_OF)).signal.strength == told
     ((_, vote),) = await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF)
     assert vote.strength == told
 
@@ -248,7 +253,7 @@ async def test_a_figure_that_is_no_number_was_not_measured(desk, strategies, sto
 async def test_parameters_are_told_in_the_same_order_by_every_engine(desk, strategies):
     given = {"slow": 26, "fast": 12, "a": {"z": 1, "é": [{"y": 1, "x": 2}], "bb": 2}, "_": None}
     impl = await add_implementation(desk, "ordered", await add_spec(desk), parameters=given)
-    found = await strategies.find(impl, as_of=AS_OF)
+    found = await strategies.find(impl, "BTC/USD", as_of=AS_OF)
     assert found.parameters == given
     assert encode(found.parameters) == b'{"_":null,"a":{"bb":2,"z":1,"\xc3\xa9":[{"x":2,"y":1}]},"fast":12,"slow":26}'
 
@@ -257,7 +262,7 @@ async def test_a_signal_dated_after_the_instant_is_not_current_however_early_it_
     impl = await add_implementation(desk, "ahead", await add_spec(desk))
     await add_signal(desk, "now", impl, "BUY")
     await add_signal(desk, "ahead", impl, "SELL", signal_timestamp=LATER, created_at=NOON - timedelta(hours=1))
-    assert (await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)).action == "BUY"
+    assert (await strategies.find(impl, "BTC/USD", as_of=AS_OF)).signal.action == "BUY"
     ((_, vote),) = await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF)
     assert vote.action == "BUY"
 
@@ -276,7 +281,7 @@ async def test_what_a_backtest_made_up_is_no_signal(desk, strategies):
     await add_signal(
         desk, "made up", impl, "SELL", signal_type="backtest", signal_timestamp=NOON - timedelta(minutes=5)
     )
-    assert (await strategies.latest_signal(impl, "BTC/USD", as_of=AS_OF)).action == "BUY"
+    assert (await strategies.find(impl, "BTC/USD", as_of=AS_OF)).signal.action == "BUY"
     ((_, vote),) = await strategies.votes("BTC/USD", since=NOON - DAY, as_of=AS_OF)
     assert vote.action == "BUY"
     (found,), _ = await strategies.ranked("BTC/USD", by="sharpe", offset=0, limit=1, as_of=AS_OF)

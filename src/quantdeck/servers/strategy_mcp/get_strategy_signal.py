@@ -34,13 +34,13 @@ async def get_strategy_signal(
     symbol: Symbol,
 ) -> CurrentSignal:
     """Get the current signal from a specific strategy for a symbol"""
-    strategy = await strategies.find(strategy_id, as_of=now)
+    strategy = await strategies.find(strategy_id, symbol, as_of=now)
     if strategy is None:
         raise STRATEGY_NOT_FOUND(
             f"Strategy {strategy_id[:80]!r} not found; get_top_strategies lists the ids there are",
             strategy_id=strategy_id[:80],
         )
-    signal = await strategies.latest_signal(strategy.strategy_id, symbol, as_of=now)
+    signal = strategy.signal
     if signal is None or signal.triggered_at < now - CURRENT_FOR:
         raise NO_SIGNAL(
             f"No current signal found for {symbol} from strategy {strategy.strategy_id}",

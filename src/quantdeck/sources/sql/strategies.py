@@ -59,16 +59,17 @@ _CHANGED = """
     WHERE i.symbol = :symbol AND i.created_at <= :as_of AND s.created_at <= :as_of
 """
 
-_FOUND = """
-    SELECT i.symbol, i.parameters, i.updated_at FROM strategy_implementations i
+# One statement, so that a strategy and its signal are of one moment and one round trip.
+_FOUND = f"""
+    SELECT i.symbol, i.parameters, i.updated_at, l.action, l.strength, l.signal_timestamp
+    FROM strategy_implementations i
+    LEFT JOIN (
+        SELECT action, strength, signal_timestamp FROM implementation_signals
+        WHERE impl_id = :strategy_id AND symbol = :symbol AND created_at <= :as_of
+          AND signal_timestamp <= :as_of {_GIVEN}
+        ORDER BY signal_timestamp DESC, created_at DESC, signal_id LIMIT 1
+    ) l ON TRUE
     WHERE i.impl_id = :strategy_id AND i.created_at <= :as_of
-"""
-
-_LATEST = f"""
-    SELECT action, strength, signal_timestamp FROM implementation_signals
-    WHERE impl_id = :strategy_id AND symbol = :symbol AND created_at <= :as_of
-      AND signal_timestamp <= :as_of {_GIVEN}
-    ORDER BY signal_timestamp DESC, created_at DESC, signal_id LIMIT 1
 """  # noqa: S608 - likewise
 
 _VOTES = f"""
@@ -109,15 +110,6 @@ class RankedStrategy:
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
-    """One implementation, by its id."""
-
-    strategy_id: str
-    symbol: str
-    parameters: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Signal:
     """What a strategy said, in the three words there are, how strongly (0 to 1), and when."""
 
@@ -125,6 +117,16 @@ class Signal:
     action: Action
     strength: float
     triggered_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """One implementation, by its id, and the last it said of the symbol that was asked for."""
+
+    strategy_id: str
+    symbol: str
+    parameters: dict[str, Any]
+    signal: Signal | None
 
 
 class Strategies(Source):
@@ -155,22 +157,21 @@ class Strategies(Source):
             )  # fmt: skip
         return [_ranked(row) for row in rows], total
 
-    async def find(self, strategy_id: str, *, as_of: Now) -> Strategy | None:
-        """The implementation with this id; an id that is no UUID is nobody's."""
+    async def find(self, strategy_id: str, symbol: str, *, as_of: Now) -> Strategy | None:
+        """The implementation with this id and its newest signal of a symbol, however old.
+
+        An id that is no UUID is nobody's.
+        """
         canonical = canonical_uuid(strategy_id)
         if canonical is None:
             return None
-        row = await self._database.row(_FOUND, strategy_id=canonical, as_of=as_of)
+        row = await self._database.row(_FOUND, strategy_id=canonical, symbol=symbol, as_of=as_of)
         if row is None:
             return None
         refuse_later([row["updated_at"]], as_of=as_of, what=f"Strategy {canonical}", source=self.source)
         parameters = row["parameters"]
-        return Strategy(canonical, row["symbol"], parameters if isinstance(parameters, dict) else {})
-
-    async def latest_signal(self, strategy_id: str, symbol: str, *, as_of: Now) -> Signal | None:
-        """The newest signal known as of the instant, however old."""
-        row = await self._database.row(_LATEST, strategy_id=strategy_id, symbol=symbol, as_of=as_of)
-        return None if row is None else _signal(strategy_id, row)
+        signal = _signal(canonical, row) if row["action"] else None
+        return Strategy(canonical, row["symbol"], parameters if isinstance(parameters, dict) else {}, signal)
 
     async def votes(self, symbol: str, *, since: datetime, as_of: Now) -> list[tuple[str, Signal | None]]:
         """Each eligible strategy with its newest signal since then, or None."""
