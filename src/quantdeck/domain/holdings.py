@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from quantdeck.domain.exact import exact
 
@@ -16,8 +16,7 @@ _AT_PAR = frozenset({"USD", "USDT", "USDC"})
 """One is as good as another: an account in USD trades what is quoted in USDT."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(NamedTuple):
     """An open position, or one of several of the same symbol. `price` is None where nobody has told one."""
 
     symbol: str
@@ -36,6 +35,7 @@ class Holding:
         return None if self.price is None else in_currency(self.gained, self.symbol, self.price, currency)
 
 
+@lru_cache(maxsize=4096)  # a book is asked about many times between two of its prices
 def gain(side: HoldingSide, size: float, entry_price: float, price: float) -> float | None:
     """A gain, or below 0 a loss; None where it is beyond any number."""
     rise = exact(price) - exact(entry_price)
@@ -45,10 +45,18 @@ def gain(side: HoldingSide, size: float, entry_price: float, price: float) -> fl
 
 def worth(symbol: str, price: float, currency: str) -> float | None:
     """What one unit of the pair's base is worth in `currency`; None where its rate to it is not known."""
+    if _part(symbol, currency) == "quote":
+        return price
+    return 1.0 if _part(symbol, currency) == "base" else None
+
+
+@lru_cache(maxsize=4096)
+def _part(symbol: str, currency: str) -> str:
+    """Which part of the pair is the currency, or as good as it."""
     base, _, quote = symbol.partition("/")
     if _same(quote, currency):
-        return price
-    return 1.0 if _same(base, currency) else None
+        return "quote"
+    return "base" if _same(base, currency) else ""
 
 
 def in_currency(amount: float | None, symbol: str, price: float, currency: str) -> float | None:

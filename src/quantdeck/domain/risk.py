@@ -19,6 +19,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property, lru_cache
 from math import inf, isfinite
 from typing import Literal
 
@@ -95,7 +96,7 @@ class Check:
         return max(self.used / self.limit, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Assessment:
     """What is to be said of a trade. `checks` are all that were held against it."""
 
@@ -103,11 +104,11 @@ class Assessment:
     opens: bool
     max_size: float
 
-    @property
+    @cached_property
     def breaches(self) -> tuple[Check, ...]:
         return tuple(check for check in self.checks if check.breached)
 
-    @property
+    @cached_property
     def tightest(self) -> Check | None:
         return max(self.checks, key=lambda check: check.share, default=None)
 
@@ -255,8 +256,12 @@ def _held(account: Account, symbol: str, side: HoldingSide) -> Decimal:
 
 def _value(holding: Holding, currency: str) -> Decimal | None:
     """What it is worth, at the price it was opened at where there is no other."""
-    unit = worth(holding.symbol, holding.price or holding.entry_price, currency)
-    return None if unit is None else exact(holding.size) * exact(unit)
+    return _product(holding.size, worth(holding.symbol, holding.price or holding.entry_price, currency))
+
+
+@lru_cache(maxsize=4096)  # like `gain`
+def _product(size: float, unit: float | None) -> Decimal | None:
+    return None if unit is None else exact(size) * exact(unit)
 
 
 def _closable(trade: Trade, account: Account) -> Decimal:

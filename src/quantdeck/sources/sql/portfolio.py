@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from quantdeck.connections.database import Database, Row
 from quantdeck.core.clock import Now
@@ -81,8 +82,7 @@ _CHANGED = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """An open position. Its price, and so its gain, can be unknown."""
 
     holding: Holding
@@ -171,34 +171,36 @@ class Portfolio(Source):
             yield
 
 
+_columns = itemgetter("symbol", "side", "size", "entry_price", "current_price")
+
+
 def _holding(row: Row) -> Holding:
-    return Holding(row["symbol"], row["side"], row["size"], row["entry_price"], row["current_price"])
+    return Holding(*_columns(row))
 
 
 def _book(rows: list[Row], symbol: str, otherwise: Limits) -> Book:
     has = rows[0]
-    held = [row for row in rows if row["symbol"] is not None]
-    still = [row for row in held if row["is_open"]]
+    held = [(row, _holding(row)) for row in rows if row["symbol"] is not None]
+    still = [(row, holding) for row, holding in held if row["is_open"]]
     account = Account(
         currency=has["currency"],
         equity=has["total_balance"],
         available=has["available_balance"],
         peak=has["total_balance"] if has["peak_balance"] is None else has["peak_balance"],
         lost_today=-total(_earned_today(held, has["currency"])),
-        holdings=tuple(map(_holding, still)),
+        holdings=tuple(holding for _, holding in still),
     )
-    marked = [row["current_price"] for row in still if row["symbol"] == symbol and row["current_price"] is not None]
+    marked = [holding.price for _, holding in still if holding.symbol == symbol and holding.price is not None]
     prices = [(price, "the last price of the open position") for price in marked[:1]]
     if has["last_price"] is not None:
         prices.append((has["last_price"], "the price of the last signal"))
     return Book(account, limits(has) if has["is_limited"] else otherwise, tuple(prices))
 
 
-def _earned_today(held: list[Row], currency: str) -> list[float]:
+def _earned_today(held: list[tuple[Row, Holding]], currency: str) -> list[float]:
     """What was closed today brought in, and what the positions opened today have gained so far."""
     earned: list[Any] = []
-    for row in held:
-        holding = _holding(row)
+    for row, holding in held:
         if row["realized_pnl"] is not None and (row["is_of_today"] or not row["is_open"]):
             price = holding.price or holding.entry_price
             earned.append(in_currency(row["realized_pnl"], holding.symbol, price, currency))

