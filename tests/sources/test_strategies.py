@@ -27,7 +27,7 @@ async def find_both(source: Strategies, as_of: Now) -> list[Strategy | None]:
 
 READS: Reads = {
     "ranked": lambda source, as_of: source.ranked("BTC/USD", by="sharpe", offset=0, limit=10, as_of=as_of),
-    "find": lambda source, as_of: find_both(source, as_of),
+    "find": find_both,
     "votes": lambda source, as_of: source.votes("BTC/USD", since=NOON - DAY, as_of=as_of),
 }
 """Each read, for the leak test."""

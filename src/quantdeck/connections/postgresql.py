@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
+from types import TracebackType
 from typing import Any, ClassVar
 
 import asyncpg
@@ -156,7 +158,7 @@ class PostgreSQL(Database):
     async def _begin_once(self, begin: str) -> Any:
         connection = await self._take()
         try:
-            with _our_words():
+            with _our_words:
                 await connection.execute(begin)
         except BaseException:
             await finished(self._end(connection, commit=False))
@@ -165,7 +167,7 @@ class PostgreSQL(Database):
 
     async def _end(self, connection: Any, *, commit: bool) -> None:
         try:
-            with _our_words():
+            with _our_words:
                 async with asyncio.timeout(_COMMIT_S if commit else _ROLLBACK_S):
                     said = await connection.execute("COMMIT" if commit else "ROLLBACK")
             if commit and said != "COMMIT":
@@ -199,13 +201,15 @@ class PostgreSQL(Database):
     async def _fetch(self, connection: Any, sql: str, values: Mapping[str, Any]) -> list[Row]:
         statement = _compiled(sql)
         bound = statement.bind(values, _bound)
-        with _our_words():
-            return list(map(dict, await connection.fetch(statement.text, *bound)))
+        with _our_words:
+            found = await connection.fetch(statement.text, *bound)
+        names = tuple(found[0].keys()) if found else ()
+        return list(map(dict, map(zip, repeat(names), found)))  # of the record itself, dict takes twice as long
 
     async def _execute(self, connection: Any, sql: str, values: Mapping[str, Any]) -> int:
         statement = _compiled(sql)
         bound = statement.bind(values, _bound)
-        with _our_words():
+        with _our_words:
             said = await connection.execute(statement.text, *bound)
         touched = said.rpartition(" ")[2]  # "INSERT 0 1", "UPDATE 3", "CREATE TABLE"
         return int(touched) if touched.isdigit() else 0
@@ -213,7 +217,7 @@ class PostgreSQL(Database):
     async def _execute_many(self, connection: Any, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
         statement = _compiled(sql)
         bound = [statement.bind(row, _bound) for row in rows]
-        with _our_words():
+        with _our_words:
             await connection.executemany(statement.text, bound)
 
 
@@ -360,18 +364,25 @@ _RULES = {
 def _connecting() -> Iterator[None]:
     """Nothing was asked yet, so nothing was lost and there is nothing to repeat."""
     try:
-        with _our_words():
-            yield
-    except _Broken as e:
-        raise Unreachable("No connection to PostgreSQL: it is down or out of reach.", source=e.source) from e.__cause__
-
-
-@contextmanager
-def _our_words() -> Iterator[None]:
-    try:
         yield
     except _FAILURES as e:
-        raise _in_our_words(e) from e
+        said = _in_our_words(e)
+        if isinstance(said, _Broken):
+            said = Unreachable("No connection to PostgreSQL: it is down or out of reach.", source=said.source)
+        raise said from e
+
+
+class _OurWords:
+    """A class, which is entered in a fifth of the time that a generator takes: every statement enters it."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _: type[BaseException] | None, e: BaseException | None, __: TracebackType | None) -> None:
+        if isinstance(e, _FAILURES):
+            raise _in_our_words(e) from e
+
+
+_our_words = _OurWords()
 
 
 def _in_our_words(e: Exception) -> SourceError:
