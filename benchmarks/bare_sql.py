@@ -35,6 +35,8 @@ class Recorded:
 
     database: Database | None = None
     statements: Asked = field(default_factory=list)
+    together: bool = False  # in one transaction: the tool itself opened one
+    in_process_us: float = 0.0  # the median of the whole call without a wire
 
 
 async def recorded(settings: Settings, tool: str, arguments: Mapping[str, Any]) -> Recorded:
@@ -48,6 +50,7 @@ async def recorded(settings: Settings, tool: str, arguments: Mapping[str, Any]) 
         with _listening(found):
             answer = await app.call(contract, arguments)
         assert not getattr(answer, "is_error", True), answer
+        found.in_process_us = await _median(lambda: app.call(contract, arguments))
     return found
 
 
@@ -59,6 +62,7 @@ def _listening(found: Recorded) -> Iterator[None]:
         async def fetch(self: Database, connection: Any, sql: str, values: Mapping[str, Any]) -> Any:
             statement = compiled(sql)
             found.database = self
+            found.together |= self._block() is not None
             found.statements.append((statement.text, statement.bind(values, bound)))
             return await originals[kind](self, connection, sql, values)
 
@@ -74,23 +78,23 @@ def _listening(found: Recorded) -> Iterator[None]:
 
 
 async def timed(asked: Recorded, address: str) -> float:
-    """The median in microseconds of asking all of it by the bare driver, in one transaction where it is several."""
+    """The median in microseconds of asking all of it by the bare driver, in a transaction where the tool did so."""
     if isinstance(asked.database, SQLite):
         connection = sqlite3.connect(address, detect_types=sqlite3.PARSE_DECLTYPES | sqlite3.PARSE_COLNAMES)
         connection.isolation_level = None
         try:
-            return await _median(lambda: _by_sqlite(connection, asked.statements))
+            return await _median(lambda: _by_sqlite(connection, asked))
         finally:
             connection.close()
     server = await asyncpg.connect(address)
     try:
         await set_types(server)
-        return await _median(lambda: _by_asyncpg(server, asked.statements))
+        return await _median(lambda: _by_asyncpg(server, asked))
     finally:
         await server.close()
 
 
-async def _median(ask: Callable[[], Awaitable[None]]) -> float:
+async def _median(ask: Callable[[], Awaitable[object]]) -> float:
     took = []
     for _ in range(RUNS):
         start = perf_counter()
@@ -99,19 +103,19 @@ async def _median(ask: Callable[[], Awaitable[None]]) -> float:
     return median(took) * 1e6
 
 
-async def _by_sqlite(connection: sqlite3.Connection, statements: Asked) -> None:
-    if len(statements) > 1:
+async def _by_sqlite(connection: sqlite3.Connection, asked: Recorded) -> None:
+    if asked.together:
         connection.execute("BEGIN")
-    for text, values in statements:
+    for text, values in asked.statements:
         connection.execute(text, values).fetchall()
-    if len(statements) > 1:
+    if asked.together:
         connection.execute("COMMIT")
 
 
-async def _by_asyncpg(connection: Any, statements: Asked) -> None:
-    if len(statements) > 1:
+async def _by_asyncpg(connection: Any, asked: Recorded) -> None:
+    if asked.together:
         await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    for text, values in statements:
+    for text, values in asked.statements:
         await connection.fetch(text, *values)
-    if len(statements) > 1:
+    if asked.together:
         await connection.execute("COMMIT")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from pydantic import SecretStr
@@ -29,7 +30,8 @@ FAR = 40_000
 ABOUT = (
     f"{SIGNALS:,} signals, {DECISIONS:,} decisions, {IMPLEMENTATIONS:,} implementations; over stdio, through the whole "
     "pipeline. 'bare SQL' is the tool's own statements by the bare driver on one connection, in the same run. "
-    "'ours' is (tool - nothing) / bare SQL: nothing is a tool that does nothing over the same wire."
+    "'ours' is (tool - nothing) / bare SQL: nothing is a tool that does nothing over the same wire. 'in process' is "
+    "the same call without a wire, for comparison."
 )
 
 _BUILT = {tool.name for name in SERVERS for tool in servers.load(name).tools}
@@ -99,26 +101,28 @@ async def _engine(engine: Engine, pace: Pace, report: Report) -> None:
         client = await questions.opened(process)
         medians = await questions.timed(client, {**READS, **CACHED}, pace)
     again = {name: await _bare(engine, *asked) for name, asked in READS.items()}
-    bare = {name: (before + again[name]) / 2 for name, before in bare.items()}
+    bare = {name: tuple(map(mean, zip(before, again[name], strict=True))) for name, before in bare.items()}
     nothing = medians[questions.NOTHING]["p50_us"]
-    rows = [(questions.NOTHING, f"{nothing:.0f}", "-", "-")]
+    rows = [(questions.NOTHING, f"{nothing:.0f}", "-", "-", "-")]
     for name in (*READS, *CACHED):
         took = medians[name]["p50_us"]
         if name in bare:
-            ours = (took - nothing) / bare[name]
-            rows.append((name, f"{took:.0f}", f"{bare[name]:.0f}", f"{ours:.2f}"))
+            by_driver, in_process = bare[name]
+            ours = (took - nothing) / by_driver
+            rows.append((name, f"{took:.0f}", f"{by_driver:.0f}", f"{ours:.2f}", f"{in_process:.0f}"))
             report.figures.append(Figure(f"{engine.name} {name}: (tool - nothing) / bare SQL", 1.3, ours, "x"))
         else:
-            rows.append((name, f"{took:.0f}", "-", f"{took / nothing:.2f} x nothing"))
+            rows.append((name, f"{took:.0f}", "-", f"{took / nothing:.2f} x nothing", "-"))
             report.figures.append(Figure(f"{engine.name} {name} / nothing", 1.5, took / nothing, "x"))
     far = medians[f"get_recent_decisions at {FAR:,}"]["p50_us"] / medians["get_recent_decisions"]["p50_us"]
     report.figures.append(Figure(f"{engine.name} get_recent_decisions at offset {FAR:,} / at 0", 5, far, "x"))
-    report.tables.append(Table(engine.name, ("question", "p50 us", "bare SQL us", "ours"), rows))
-    report.data[engine.name] = {"medians": medians, "bare_sql_us": bare}
+    report.tables.append(Table(engine.name, ("question", "p50 us", "bare SQL us", "ours", "in process us"), rows))
+    report.data[engine.name] = {"medians": medians, "bare_sql_and_in_process_us": bare}
 
 
-async def _bare(engine: Engine, tool: str, arguments: Mapping[str, Any]) -> float:
+async def _bare(engine: Engine, tool: str, arguments: Mapping[str, Any]) -> tuple[float, ...]:
+    """By the bare driver, and by us in this process."""
     asked = await bare_sql.recorded(engine.settings, tool, arguments)
     group = "decisions" if "decisions" in tool else "desk"
     await asyncio.sleep(0)
-    return await bare_sql.timed(asked, engine.address[group])
+    return await bare_sql.timed(asked, engine.address[group]), asked.in_process_us
