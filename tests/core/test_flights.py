@@ -275,5 +275,19 @@ async def test_at_the_end_what_was_begun_is_waited_for_but_not_for_ever():
     assert [task.cancelled() for task in done] == [False, True]
 
 
+async def test_who_waits_for_a_flight_that_was_broken_off_before_it_began_hears_of_it_and_may_ask_again():
+    flights, tasks = Flights(), Tasks()
+
+    async def ask() -> Entry:
+        return entry(1)
+
+    waiting = asyncio.create_task(flights.join(key(1), ask, tasks, refresh=False))
+    await turns(1)
+    assert await tasks.finish(0) == 1
+    await asyncio.wait({waiting})
+    assert waiting.cancelled()
+    assert await flights.join(key(1), ask, tasks, refresh=False) == entry(1)
+
+
 async def wait_for(event: asyncio.Event) -> None:
     await event.wait()
