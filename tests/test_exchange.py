@@ -102,9 +102,28 @@ def test_an_export_does_not_write_over_a_file(tmp_path):
     assert (tmp_path / "there.json").read_text() == "mine"
 
 
-@pytest.mark.parametrize("command", ["import", "export"])
-def test_without_a_database_it_says_what_to_set(tmp_path, command):
-    done = quantdeck(command, "desk", *(["-"] if command == "import" else []), home=tmp_path, stdin=example())
+def test_a_desk_is_brought_into_an_empty_home_as_bars_are(tmp_path):
+    done = quantdeck("import", "desk", "-", home=tmp_path, stdin=example())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(quantdeck("call", "get_positions", home=tmp_path).stdout)["data"]["pagination"]["total"] == 2
+    decision = {"symbol": "BTC/USD", "action": "HOLD", "confidence": 1, "reasoning": "it is all there"}
+    assert quantdeck("call", "save_decision", json.dumps(decision), home=tmp_path).returncode == 0
+
+
+def test_a_file_that_is_refused_makes_no_home(tmp_path):
+    assert quantdeck("import", "desk", "-", home=tmp_path / "home", stdin="{}").returncode == 2
+    assert not (tmp_path / "home").exists()
+
+
+def test_nothing_is_made_beside_a_database_that_is_named(tmp_path):
+    named = {"QUANTDECK_DATABASE": f"sqlite:///{tmp_path}/mine.db"}
+    done = quantdeck("import", "desk", "-", home=tmp_path, stdin=example(), environment=named)
+    assert (done.returncode, "quantdeck migrate" in done.stderr) == (2, True)
+    assert list(tmp_path.glob("*.db")) == []
+
+
+def test_without_a_database_an_export_says_what_to_set(tmp_path):
+    done = quantdeck("export", "desk", home=tmp_path)
     assert (done.returncode, "quantdeck migrate" in done.stderr) == (2, True)
 
 

@@ -189,7 +189,16 @@ async def test_taken_out_at_a_fixed_clock_it_is_what_was_known_then(desk):
         ({"accounts": [{**ACCOUNT, "currency": "dollars"}]}, "accounts[0].currency"),
         ({"accounts": [{**ACCOUNT, "account_id": ""}]}, "accounts[0].account_id"),
         ({"accounts": [{**ACCOUNT, "account_id": "a\0b"}]}, "accounts[0].account_id"),
-        ({"positions": [POSITION, POSITION]}, "positions[1]: is the same as positions[0]; give each its position_id"),
+        ({"positions": [POSITION, POSITION]}, "positions[1]: is the same as positions[0]; give each its own"),
+        (
+            {"accounts": [ACCOUNT, {**ACCOUNT, "account_id": "default"}]},
+            "accounts[1].account_id: is the same as accounts[0].account_id",
+        ),
+        (
+            {"positions": [POSITION, {**POSITION, "symbol": "BTC/USD", "account_id": "default"}]},
+            "positions[1]: is the same as positions[0]; give each its own position_id",
+        ),
+        ({"risk_limits": [{}, {"account_id": "default"}]}, "risk_limits[1]: is the same as risk_limits[0]"),
         ({"positions": [{**POSITION, "symbol": "bitcoin"}]}, "positions[0].symbol: is not a trading pair"),
         ({"positions": [{**POSITION, "side": "BUY"}]}, "positions[0].side: must be 'LONG' or 'SHORT'"),
         ({"positions": [{**POSITION, "size": 0}]}, "positions[0].size: must be greater than 0"),
@@ -212,6 +221,18 @@ def test_each_problem_is_told_with_its_path(contents, problem):
     with pytest.raises(FileProblems) as refused:
         file(contents)
     assert problem in str(refused.value)
+
+
+async def test_a_lot_beside_the_same_lot_as_it_was_taken_out_is_told(desk):
+    await bring(desk, MINIMAL)
+    (there,) = (await out(desk))["positions"]
+    with pytest.raises(FileProblems, match=r"positions\[1\]: is the same as positions\[0\]"):
+        file({"positions": [{"position_id": there["position_id"], **POSITION}, {**POSITION, "size": 3}]})
+
+
+def test_rows_without_an_account_are_told_apart_by_whose_they_are():
+    text = json.dumps({"accounts": [ACCOUNT, {**ACCOUNT, "account_id": "default"}]}).encode()
+    assert len(read(text, account="mine").accounts) == 2
 
 
 def test_all_problems_are_told_at_once():

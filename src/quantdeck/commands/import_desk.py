@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("name the file to import; `quantdeck import desk --example` prints one to begin with")
     settings = Settings.read()
     try:
-        file = read(_contents(arguments.file))
+        file = read(_contents(arguments.file), account=settings.account)
         if settings.is_demo and not arguments.into_demo:
             raise UsageError(
                 f"{settings.home_path} is a demo world, whose answers all say that they are made up; choose another "
@@ -76,6 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _brought(settings: Settings, file: DeskFile, *, replace: bool) -> dict[str, Counter[str]]:
     databases = Databases(settings)
     try:
+        await databases.make_desk()
         databases.require("desk")
         now = Clock.parse(settings.clock).now()
         return await bring_in(databases.of("desk"), file, now=now, account=settings.account, replace=replace)

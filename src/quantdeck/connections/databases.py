@@ -84,6 +84,12 @@ class Databases:
         """Make the file of the embedded bars, if it is not there: whoever writes bars wants one."""
         await self._migrated(MARKET, (MARKET,))
 
+    async def make_desk(self) -> None:
+        """Make the home's files as `migrate` does, if it has no desk: whoever brings one in wants it there."""
+        demo = self._settings.is_demo or self._settings.is_unfinished_demo
+        if not (self._url or demo or _is_there(self.path("desk"))):
+            await self.migrate()
+
     async def _migrated(self, place: str, groups: tuple[str, ...]) -> list[str]:
         from quantdeck.migrations import migrate  # no serving process needs it
 

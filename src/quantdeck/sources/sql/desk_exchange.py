@@ -6,12 +6,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
-from uuid import NAMESPACE_URL, uuid5
 
 from quantdeck.connections.database import Database, Row
 from quantdeck.core.clock import Now
 from quantdeck.sources.sql.as_of import refuse_later
-from quantdeck.sources.sql.desk_file import FORMAT, AccountRow, DeskFile, FileProblems, LimitsRow, PositionRow
+from quantdeck.sources.sql.desk_file import (
+    FORMAT,
+    AccountRow,
+    DeskFile,
+    FileProblems,
+    LimitsRow,
+    PositionRow,
+    made_id,
+)
 from quantdeck.sources.sql.risk_limits import LIMITS
 
 __all__ = ["bring_in", "take_out"]
@@ -100,7 +107,7 @@ class _Bringing:
         await self._write("accounts", said, there, row.created_at, row.updated_at)
 
     async def position(self, row: PositionRow, account: str) -> None:
-        key = row.position_id or _made_id(row, account)
+        key = made_id(row, account)
         there = await self._there("positions", position_id=key)
         if there is not None and there["account_id"] != account:
             raise FileProblems([f"position {key}: belongs to the account {there['account_id']!r}, not to {account!r}"])
@@ -184,9 +191,3 @@ def _without_account(file: DeskFile, account: str, known: set[str]) -> Iterator[
             name = row.account_id or account
             if name not in known:
                 yield f"{part}[{number}].account_id: there is no account {name!r}; bring it in too, under accounts"
-
-
-def _made_id(row: PositionRow, account: str) -> str:
-    """The same for the same lot, so that it is found again."""
-    opened = "" if row.opened_at is None else row.opened_at.isoformat()
-    return str(uuid5(NAMESPACE_URL, f"quantdeck position {account} {row.symbol} {row.side} {opened}"))

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
-from uuid import UUID
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from quantdeck.domain import symbols
 
-__all__ = ["FORMAT", "AccountRow", "DeskFile", "FileProblems", "LimitsRow", "PositionRow", "read"]
+__all__ = ["FORMAT", "AccountRow", "DeskFile", "FileProblems", "LimitsRow", "PositionRow", "made_id", "read"]
 
 FORMAT: Literal["quantdeck desk 1"] = "quantdeck desk 1"
 MOST_TOLD = 20
@@ -129,8 +129,8 @@ class DeskFile(_Part):
     risk_limits: list[LimitsRow] = []
 
 
-def read(text: bytes) -> DeskFile:
-    """The file, or FileProblems."""
+def read(text: bytes, *, account: str = "default") -> DeskFile:
+    """The file, or FileProblems. `account` is whose rows are that name none."""
     try:
         file = DeskFile.model_validate_json(text.removeprefix(b"\xef\xbb\xbf"))
     except ValidationError as error:
@@ -141,29 +141,34 @@ def read(text: bytes) -> DeskFile:
         raise FileProblems(told) from None
     if not (file.accounts or file.positions or file.risk_limits):
         raise FileProblems(["there is nothing in it: no accounts, positions or risk_limits"])
-    if repeated := list(_repeated(file)):
+    if repeated := list(_repeated(file, account)):
         raise FileProblems(repeated[:MOST_TOLD])
     return file
 
 
-def _repeated(file: DeskFile) -> Iterator[str]:
-    seen: dict[tuple[Any, ...], str] = {}
-    keys = [
-        *((("account", one.account_id), f"accounts[{n}].account_id") for n, one in enumerate(file.accounts)),
-        *(((*_lot(one),), f"positions[{n}]") for n, one in enumerate(file.positions)),
-        *((("limits", o.account_id, o.strategy_id), f"risk_limits[{n}]") for n, o in enumerate(file.risk_limits)),
+def _repeated(file: DeskFile, account: str) -> Iterator[str]:
+    """Rows of which the one would overwrite the other."""
+    seen: dict[tuple[str, ...], str] = {}
+    lots = [(one, one.account_id or account) for one in file.positions]
+    limits = [(one.account_id or account, one.strategy_id) for one in file.risk_limits]
+    keys: list[tuple[tuple[str, ...], str]] = [
+        *((("account", one.account_id or account), f"accounts[{n}].account_id") for n, one in enumerate(file.accounts)),
+        *((("position", made_id(one, name)), f"positions[{n}]") for n, (one, name) in enumerate(lots)),
+        *((("limits", *one), f"risk_limits[{n}]") for n, one in enumerate(limits)),
     ]
     for key, path in keys:
         if key in seen:
-            advice = "; give each its position_id" if key[0] == "lot" else ""
+            advice = "; give each its own position_id" if key[0] == "position" else ""
             yield f"{path}: is the same as {seen[key]}{advice}"
         seen.setdefault(key, path)
 
 
-def _lot(one: PositionRow) -> tuple[Any, ...]:
-    if one.position_id is not None:
-        return ("position", one.position_id)
-    return ("lot", one.account_id, one.symbol, one.side, one.opened_at)
+def made_id(row: PositionRow, account: str) -> str:
+    """Its id; where it has none, the same for the same lot, so that it is found again."""
+    if row.position_id is not None:
+        return row.position_id
+    opened = "" if row.opened_at is None else row.opened_at.isoformat()
+    return str(uuid5(NAMESPACE_URL, f"quantdeck position {account} {row.symbol} {row.side} {opened}"))
 
 
 def _told(problem: Any) -> str:
