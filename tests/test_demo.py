@@ -15,7 +15,7 @@ from quantdeck.app import open_app
 from quantdeck.connections.sqlite import SQLite
 from quantdeck.core.errors import QueryFailed
 from quantdeck.demo import AHEAD, extend, make
-from quantdeck.demo.book import MARKED, OVERWEIGHT, UNCOVERED
+from quantdeck.demo.book import MARKED, OVERWEIGHT, UNCOVERED, Book
 from quantdeck.demo.world import SILENT_SINCE, STALE_SYMBOL, World
 from quantdeck.domain.spec_reader import read
 from quantdeck.servers import load
@@ -151,6 +151,30 @@ async def test_the_portfolio_agrees_with_itself_and_has_its_planted_anomalies(se
             assert (added["valid"], added["max_size"]) == (False, 0)
             assert (closed["valid"], closed["risk_score"]) == (True, 0)
         assert (await asked(app, "validate_trade", symbol="BTC/USD", side="BUY", size=0.01))["data"]["valid"]
+
+
+async def test_positions_were_opened_and_stand_at_the_prices_of_the_market(settings):
+    await make(settings, seed=7, days=1)
+    for position in await rows(settings, "SELECT * FROM positions WHERE symbol <> 'XAU/USD'"):  # its feed is behind
+        for at, price in (
+            (position["opened_at"], position["entry_price"]),
+            (position["closed_at"] or MARKED, position["current_price"]),
+        ):
+            then = settings.model_copy(update={"clock": at.isoformat()})
+            async with open_app(then, (load("market-data-mcp"),)) as app:
+                told = await asked(app, "get_current_price", symbol=position["symbol"])
+                assert told["data"]["price"] == price, position["symbol"]
+
+
+@pytest.mark.parametrize("seed", [*range(12), 2**40])
+def test_in_every_world_the_account_could_pay_and_the_anomalies_are_there(seed):
+    book = Book(World(seed))
+    (account,), (limits,) = book.accounts(), book.risk_limits()
+    assert account["available_balance"] > 0.1 * account["total_balance"]
+    held = {row["symbol"]: row["size"] * row["current_price"] for row in book.positions() if row["closed_at"] is None}
+    most = limits["max_position_pct"] * account["total_balance"]
+    assert [symbol for symbol, value in held.items() if value > most] == [OVERWEIGHT]
+    assert sum(held.values()) < limits["max_exposure_pct"] * account["total_balance"]
 
 
 async def test_the_portfolio_is_refused_to_a_clock_before_it_was_written(settings):

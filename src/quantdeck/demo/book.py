@@ -1,16 +1,19 @@
 """The demo world's portfolio: what the account `default` holds, has and may risk. A pure function of the seed.
 
-It is told as it was on MARKED: rows like these are changed in place, so a clock that stands before it finds none.
+It was traded on the demo market: each position was opened at the price of its time, and stands at the one of MARKED.
+It is told as it was then: rows like these are changed in place, so a clock that stands before it finds none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from quantdeck.demo.world import BEGAN, World
+from quantdeck.domain.demo_instruments import INSTRUMENTS
+from quantdeck.domain.demo_market import DAY_S, DemoMarket
+from quantdeck.domain.demo_sessions import shape_of
 
 __all__ = ["MARKED", "OVERWEIGHT", "UNCOVERED", "Book"]
 
@@ -18,20 +21,21 @@ MARKED = datetime(2025, 12, 15, 21, tzinfo=UTC)
 """When prices and balances were last written."""
 
 OVERWEIGHT = "ETH/USD"
-"""Planted: it has grown beyond what one position may be. Nothing may be added to it, and any of it may be sold."""
+"""Planted: it is larger than one position may be. Nothing may be added to it, and any of it may be sold."""
 UNCOVERED = "EUR/USD"
 """Planted: a short of a time when shorts were allowed. It may be bought back, and not added to."""
 
 _ACCOUNT = "default"
 _TOTAL = 250_000.0
 
-# Symbol, side, size, about what it was bought or sold at and stands at now, when it was opened and closed.
-_TRADES: tuple[tuple[str, str, float, float, float, tuple[int, int], tuple[int, int] | None], ...] = (
-    ("BTC/USD", "LONG", 0.35, 83_000.0, 91_000.0, (3, 10), None),
-    (OVERWEIGHT, "LONG", 14.0, 2600.0, 3300.0, (5, 2), None),
-    ("GBP/USD", "LONG", 15_000.0, 1.27, 1.29, (6, 3), (10, 1)),
-    (UNCOVERED, "SHORT", 20_000.0, 1.11, 1.09, (9, 15), None),
-    ("XAU/USD", "LONG", 4.0, 2640.0, 2710.0, (11, 20), None),
+# Symbol, side, about what it is worth on MARKED, when it was opened and closed: on days on which its market trades.
+# What moves most was opened last, or there would be seeds in which the account could not have paid for it.
+_TRADES: tuple[tuple[str, str, float, tuple[int, int], tuple[int, int] | None], ...] = (
+    ("BTC/USD", "LONG", 32_000.0, (9, 10), None),
+    (OVERWEIGHT, "LONG", 46_000.0, (11, 3), None),
+    ("GBP/USD", "LONG", 19_000.0, (6, 3), (10, 1)),
+    (UNCOVERED, "SHORT", 22_000.0, (9, 15), None),
+    ("XAU/USD", "LONG", 10_800.0, (11, 20), None),
 )
 
 Row = dict[str, Any]
@@ -41,8 +45,7 @@ class Book:
     """Rows by table."""
 
     def __init__(self, world: World) -> None:
-        self._unit: Callable[..., float] = world.unit
-        self._seed = world.seed
+        self._world, self._market = world, DemoMarket(world.seed, shape_of)
 
     def positions(self) -> list[Row]:
         """Rows of positions, one of them closed."""
@@ -68,18 +71,21 @@ class Book:
         return [row]
 
     def _position(
-        self, symbol: str, side: str, size: float, cost: float, price: float, opened: tuple[int, int],
-        closed: tuple[int, int] | None,
-    ) -> Row:  # fmt: skip
-        entry, last = self._near(cost, symbol, "cost"), self._near(price, symbol, "price")
-        opened_at = datetime(2025, *opened, 9 + int(self._unit(symbol, "hour") * 9), tzinfo=UTC)
+        self, symbol: str, side: str, value: float, opened: tuple[int, int], closed: tuple[int, int] | None
+    ) -> Row:
+        opened_at = datetime(2025, *opened, 9 + int(self._world.unit(symbol, "hour") * 9), tzinfo=UTC)
+        closed_at = None if closed is None else datetime(2025, *closed, 14, tzinfo=UTC)
+        entry, last = self._price(symbol, opened_at), self._price(symbol, closed_at or MARKED)
+        size = float(f"{value / last:.3g}")
         return {
-            "position_id": str(uuid5(NAMESPACE_URL, f"quantdeck:{self._seed}:position:{symbol}")),
+            "position_id": str(uuid5(NAMESPACE_URL, f"quantdeck:{self._world.seed}:position:{symbol}")),
             "account_id": _ACCOUNT, "symbol": symbol, "side": side, "size": size, "entry_price": entry,
             "current_price": last, "realized_pnl": None if closed is None else round((last - entry) * size, 2),
-            "opened_at": opened_at, "closed_at": None if closed is None else datetime(2025, *closed, 14, tzinfo=UTC),
-            "created_at": opened_at, "updated_at": MARKED,
+            "opened_at": opened_at, "closed_at": closed_at, "created_at": opened_at, "updated_at": MARKED,
         }  # fmt: skip
 
-    def _near(self, about: float, *what: str) -> float:
-        return float(f"{about * (0.995 + self._unit(*what) / 100):.5g}")
+    def _price(self, symbol: str, at: datetime) -> float:
+        """The market's last price before an instant of a day on which it trades."""
+        day, second = divmod(int(at.timestamp()), DAY_S)
+        bars = self._market.day(INSTRUMENTS[symbol], day)
+        return float(bars.close[bars.time < day * DAY_S + second][-1])
