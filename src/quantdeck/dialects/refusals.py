@@ -46,6 +46,7 @@ _SAID = {
     "too_short": ("minItems", "must have at least {min_length} items"),
     "too_long": ("maxItems", "must have at most {max_length} items"),
     "value_error": ("value", "{error}"),
+    "json_invalid": ("value", "are nested too deep"),  # we wrote the JSON, so nothing else is wrong with it
 }
 
 

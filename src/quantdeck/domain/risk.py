@@ -85,7 +85,7 @@ class Check:
     @property
     def said(self) -> str:
         """What is wrong, where it is breached."""
-        used, limit = f"{self.used:,.10g}", f"{self.limit:,.10g}"
+        used, limit = _figure(self.used), _figure(self.limit)
         return self.words.format(used=used, limit=limit, rule=self.rule, currency=self.currency)
 
     @property
@@ -156,6 +156,10 @@ def assess(trade: Trade, account: Account, limits: Limits) -> Assessment:
     return Assessment(checks, opens=opened > 0, max_size=most)
 
 
+def _figure(amount: float) -> str:
+    return f"{amount:,.10g}" if isfinite(amount) else "over 1.797e+308"
+
+
 # Rules that do not depend on the size of what is opened.
 
 
@@ -183,7 +187,7 @@ def _count(trade: Trade, account: Account, most: int, closing: Decimal) -> Check
 
 
 def _losses(account: Account, limits: Limits) -> Iterator[Check]:
-    lost, peak = max(account.lost_today, 0.0), max(account.peak, account.equity)
+    lost, peak = max(0.0, account.lost_today), max(account.peak, account.equity)
     began_with = max(account.equity + account.lost_today, 0.0)
     today = "today's loss of {used} {currency} has reached the limit of {limit} ({rule})"
     fallen = "the balance is down by {used} of its highest, and has reached the limit of {limit} ({rule})"

@@ -167,7 +167,11 @@ def nested(levels: int) -> Any:
 async def test_deep_json_is_stored_as_it_is_or_refused_with_a_code(diary):
     await diary.save(tool_calls=[nested(180)])
     assert (await diary.stored())[0]["tool_calls"]["calls"] == [nested(180)]
-    assert (await diary.refused("save_decision", **WHY, tool_calls=[nested(240)]))["code"] == "INVALID_PARAMETER"
+    refused = await diary.refused("save_decision", **WHY, tool_calls=[nested(240)])
+    assert (refused["code"], refused["message"]) == (
+        "INVALID_PARAMETER",
+        "Invalid arguments: arguments are nested too deep",
+    )
 
 
 # Once.

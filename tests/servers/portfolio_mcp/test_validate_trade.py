@@ -159,3 +159,15 @@ async def test_each_call_sees_what_was_filled_meanwhile(account):
     assert (await verdict(account, **BUY, size=1))["max_size"] == 20.0
     await add_position(account.desk, "filled", size=15.0)
     assert (await verdict(account, **BUY, size=1))["max_size"] == 5.0
+
+
+async def test_a_cost_beyond_all_numbers_is_told_as_such(account):
+    error = (await account("validate_trade", **{**BUY, "price": 1e300}, size=1e300))["error"]
+    assert (error["code"], error["details"]["required"]) == ("INSUFFICIENT_BALANCE", None)
+    assert "it costs over 1.797e+308 USD, and 80,000 is available" in error["message"]
+    assert "inf " not in error["message"]
+
+
+async def test_a_day_without_a_loss_has_lost_nothing_and_not_minus_nothing(account):
+    await add_limits(account.desk, max_daily_loss=0.0)
+    assert "today's loss of 0 USD" in (await verdict(account, **BUY, size=1))["reason"].replace("Today", "today")
