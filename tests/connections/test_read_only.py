@@ -82,6 +82,7 @@ async def test_what_waits_and_is_given_up_is_never_asked(path, opened):
     waiting = asyncio.create_task(file.read(lambda _, __: asked.append("asked")))
     await asyncio.sleep(0)
     waiting.cancel()
+    await asyncio.wait([waiting])  # or the thread could be quicker than the loop
     gate.set()
     await holding
     assert await file.read(total) == 3

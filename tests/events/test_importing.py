@@ -174,6 +174,49 @@ def test_an_import_that_was_broken_off_goes_on_where_it_stopped(tmp_path, file):
     assert [json.loads(one)["line"] for one in rejects.read_text().splitlines()] == [*range(1, 12_001, 7)]
 
 
+def test_lines_that_tell_no_security_have_the_same_one_after_an_interruption(tmp_path, file):
+    log_path = tmp_path / "events.db"
+    lines = [line("candle", time=MS, close=1, securityId="AAPL")]
+    lines += [line("trade", time=MS + number, price=1, volume=1, side="Buy", orderId=1) for number in range(7_000)]
+    file.write_text("\n".join(lines))
+
+    def stop(done: int, size: int) -> None:
+        raise BrokenOff
+
+    with pytest.raises(BrokenOff), EventLog.open(log_path, batch=100_000) as log:
+        import_lines(log, file, tmp_path / "rejects.jsonl", progress=stop)
+    with EventLog.open(log_path, batch=100_000) as log:
+        assert import_lines(log, file, tmp_path / "rejects.jsonl").resumed
+    with closing(sqlite3.connect(log_path)) as connection:
+        assert connection.execute("SELECT symbol, count(*) FROM events GROUP BY symbol").fetchall() == [("AAPL", 7001)]
+
+
+def test_numbers_come_in_to_the_last_digit(home, file):
+    digits = "123456789.12345678901234567890"
+    trade = {"time": MS, "price": digits, "volume": 0.1, "side": "Buy", "orderId": 2**63 + 1}
+    candle = line("candle", time=MS, close=0).replace(
+        '"close": 0', f'"close": {digits}, "volume": 18446744073709551617'
+    )
+    file.write_text("\n".join([line("trade", **trade), candle]))
+    bring(home, file)
+    text = quantdeck("export", "events", home=home).stdout
+    assert f'"Price":{digits},' in text
+    assert f'"Close":{digits},"Volume":18446744073709551617' in text
+    assert '"Quantity":0.1,' in text
+    assert f'"OrderId":{2**63 + 1},' in text
+    (home / "events.db").unlink()
+    again = file.with_name("again.jsonl")
+    again.write_text(text)
+    bring(home, again)
+    assert quantdeck("export", "events", home=home).stdout == text
+
+
+def test_a_mark_of_utf8_before_the_first_line_is_no_part_of_it(home, file):
+    file.write_text("\n".join(DEBUG_EXPORT), encoding="utf-8-sig")
+    bring(home, file)
+    assert len(told(home)) == 5
+
+
 def test_what_is_exported_can_be_imported_and_is_the_same(home, tmp_path):
     with begin(home / "events.db", strategy="S", parameters={"fast": 10}) as run:
         order = run.order(at(1), "AAPL", "Buy", "0.30", 1, order_id="17")

@@ -11,13 +11,15 @@ import textwrap
 import threading
 import time
 from contextlib import closing, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 from uuid import RFC_4122, UUID, uuid4
 
+import numpy as np
 import orjson
 import pytest
 
@@ -109,12 +111,34 @@ class Side(Enum):
     BUY = 1
 
 
+class OwnTime(datetime):
+    """As pandas' Timestamp is one."""
+
+
+class NoTime(datetime):
+    """As pandas' NaT is one."""
+
+    def date(self) -> date:
+        raise ValueError("NaT has no date")
+
+
+def nested(depth: int) -> dict[str, Any]:
+    inner: dict[str, Any] = {}
+    for _ in range(depth):
+        inner = {"a": inner}
+    return inner
+
+
 @pytest.mark.parametrize(
     "given, kept, wrong",
     [
         ({"a": Odd()}, {"_raw": "{'a': "}, ["Properties"]),
         ({"a": "\ud800"}, {"_raw": ""}, ["Properties"]),
-        ({"a": 2**70}, {"_raw": "{'a': 1180591620717411303424}"}, ["Properties"]),
+        ({"a": {"b": [2**70, (1,)]}}, {"a": {"b": [2**70, [1]]}}, []),
+        ({"a": 10**5000}, {"_raw": ""}, ["Properties"]),
+        ({"a": OwnTime(2025, 1, 1, tzinfo=UTC), "b": OwnTime(2025, 1, 1)},
+         {"a": "2025-01-01T00:00:00Z", "b": "2025-01-01T00:00:00Z"}, []),
+        (nested(5000), {"_raw": ""}, ["Properties"]),
         ("{not json", {"_raw": "{not json"}, ["Properties"]),
         (b"\xff", {"_raw": "\ufffd"}, ["Properties"]),
         (None, {"_raw": "None"}, ["Properties"]),
@@ -125,7 +149,7 @@ class Side(Enum):
          {"a": 1, "b": [1, 3], "c": "2025-01-01T00:00:00Z"}, []),
         (MappingProxyType({"a": 1, 2: "b"}), {"a": 1, "2": "b"}, []),
     ],
-    ids=range(11),
+    ids=range(14),
 )  # fmt: skip
 def test_whatever_is_handed_over_is_kept_as_far_as_it_can_be(path, given, kept, wrong):
     with begin(path) as run:
@@ -154,6 +178,10 @@ def test_decimals_keep_every_digit(path):
         ({"at": "yesterday"}, "Timestamp"),
         ({"at": None}, "Timestamp"),
         ({"at": 5}, "Timestamp"),
+        ({"at": True}, "Timestamp"),
+        ({"at": 2**200}, "Timestamp"),
+        ({"at": float("nan")}, "Timestamp"),
+        ({"at": NoTime(2025, 1, 1)}, "Timestamp"),
         ({"at": at(-1)}, "Timestamp"),
         ({"event_id": "x"}, "EventId"),
         ({"parent": "x"}, "ParentEventId"),
@@ -167,6 +195,35 @@ def test_an_event_is_kept_whatever_else_is_wrong_with_it(path, said, wrong):
         run.event(**{"kind": "RiskEvent", "at": at(3), "properties": {"RiskType": "x"}, **said})
     assert [field for field, _ in errors_of(path)] == [wrong]
     assert events(path) == 2
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        1_735_689_600, 1_735_689_600.0, 1_735_689_600_123, 1_735_689_600_123_456_789,
+        np.int64(1_735_689_600_123_456_789), np.datetime64("2025-01-01T00:00:00.123456789"), OwnTime(2025, 1, 1),
+        np.datetime64("2025-01-01T00:00:00", "s"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_time_may_be_told_as_other_engines_have_it(path, when):
+    with begin(path) as run:
+        run.event("RiskEvent", when, {"RiskType": "x"})
+    ((moment,),) = ask(path, "SELECT at FROM events")
+    assert moment in (1_735_689_600_000_000, 1_735_689_600_123_000, 1_735_689_600_123_456)
+    assert errors_of(path) == []
+
+
+def test_parameters_may_hold_what_engines_have(path):
+    said = {"fee": Decimal("0.0010"), "since": datetime(2025, 1, 1, tzinfo=UTC), "side": Side.BUY, "n": np.int64(3)}
+    with EventLog.open(path) as log:
+        log.run("S", said)
+        log.run("S", dict(reversed(said.items())))
+        with pytest.raises(EventLogError, match="parameters"):
+            log.run("S", {"odd": Odd()})
+    rows = ask(path, "SELECT parameters, config_hash FROM runs")
+    assert rows[0] == rows[1]
+    assert rows[0][0] == '{"fee":0.0010,"n":3,"side":1,"since":"2025-01-01T00:00:00Z"}'
 
 
 def test_a_name_that_is_no_guid_still_joins_parent_and_child(path):
@@ -259,6 +316,22 @@ def test_a_program_that_ends_without_closing_loses_nothing(path, end):
     )
     careless.communicate(timeout=PATIENCE_S)
     assert events(path) == 42
+
+
+def test_of_several_logs_that_are_left_open_one_that_is_lost_takes_no_other_with_it(path):
+    careless = program(
+        """
+        for name in ("a", "b", "c", "d"):
+            log = EventLog.open(sys.argv[1] + name)
+            log.run().risk("2025-01-01T00:00:00Z", "x")
+            globals()[name] = log
+        os.unlink(sys.argv[1] + "b")
+        """,
+        path,
+        stderr=subprocess.DEVNULL,
+    )
+    careless.communicate(timeout=PATIENCE_S)
+    assert [events(Path(f"{path}{name}")) for name in "acd"] == [1, 1, 1]
 
 
 def test_several_programs_and_threads_write_at_once_and_lose_nothing(path):

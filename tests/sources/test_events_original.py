@@ -82,6 +82,33 @@ async def test_a_file_that_its_program_has_locked_is_read_without(theirs):
     assert len(indexes(theirs)) == 11
 
 
+async def test_a_file_that_was_locked_gets_its_indexes_with_the_next_connection(theirs):
+    writer = sqlite3.connect(theirs, isolation_level=None)
+    source = EventFile(theirs)
+    try:
+        writer.execute("BEGIN IMMEDIATE")
+        assert await source.run(RUN, as_of=AS_OF) is not None
+        writer.execute("ROLLBACK")
+        await asyncio.gather(*(source.run(RUN, as_of=AS_OF) for _ in range(50)))
+    finally:
+        writer.close()
+        await source.close()
+    assert len(indexes(theirs)) == 11
+
+
+async def test_ids_may_be_written_in_capitals(theirs):
+    with closing(sqlite3.connect(theirs)) as connection, connection:
+        connection.execute("UPDATE Events SET EventId = upper(EventId), ParentEventId = upper(ParentEventId)")
+        ((own,),) = connection.execute("SELECT EventId FROM Events").fetchall()
+    source = EventFile(theirs)
+    try:
+        found = await source.chain(RUN, own.lower(), [], 10, as_of=AS_OF)
+    finally:
+        await source.close()
+    assert found is not None
+    assert (found.root, len(found.events)) == (own, 1)
+
+
 async def _asks_as_nobody(path: Path) -> None:
     if os.geteuid() == 0:  # whom no file mode stops
         os.setuid(NOBODY)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from quantdeck.domain.event_state import number
@@ -19,6 +20,9 @@ __all__ = ["Alias", "UnknownLineError", "moment", "of_export", "spelt"]
 Json = Mapping[str, Any]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_FLOAT_DIGITS = 16
+"""Fewer than so many are kept by any float."""
 
 _NAMES = {
     "action": "Action", "averageprice": "AveragePrice", "changereason": "ChangeReason", "commission": "Commission",
@@ -57,12 +61,14 @@ def moment(told: Any) -> datetime | str | None:
     """A time as a number since 1970: seconds as in the older design, else milliseconds, or finer where it is larger."""
     if isinstance(told, str) and not told.lstrip("-").replace(".", "", 1).isdigit():
         return told
-    value = number(told)
+    value = told if isinstance(told, int) and not isinstance(told, bool) else number(told)
     if value is None:
         return None
     for unit in (1, 10**3, 10**6, 10**9):
         if abs(value) < 1e11 * unit:
             try:
+                if isinstance(value, int):  # exactly: nanoseconds have more digits than a float
+                    return _EPOCH + timedelta(microseconds=value * 1_000_000 // unit)
                 return _EPOCH + timedelta(seconds=value / unit)
             except OverflowError:
                 return None
@@ -80,7 +86,7 @@ def spelt(properties: Json) -> dict[str, Any]:
         if known not in told or known == name:
             told[known] = value
     for name in _DECIMALS & told.keys():
-        if isinstance(told[name], str) and (value := number(told[name])) is not None:
+        if isinstance(told[name], str) and (value := _exact(told[name])) is not None:
             told[name] = value
     if isinstance(told.get("Direction"), str):
         told["Direction"] = told["Direction"].capitalize()
@@ -111,8 +117,17 @@ def of_export(kind: str, data: Json, run_id: str, symbol: str | None) -> Alias:
     raise UnknownLineError(f"unknown type {kind[:80]!r}")
 
 
+def _exact(told: Any) -> float | Decimal | None:
+    """A number with every digit of a numeral: the original's decimals have up to 28, a float 17."""
+    value = number(told)
+    if value is None or isinstance(told, float) or (isinstance(told, str) and len(told) < _FLOAT_DIGITS):
+        return value
+    whole = Decimal(told)
+    return value if Decimal(repr(value)) == whole else whole
+
+
 def _candle(told: Json) -> dict[str, Any]:
-    bar = {name.capitalize(): number(told.get(name)) for name in ("open", "high", "low", "close", "volume")}
+    bar = {name.capitalize(): _exact(told.get(name)) for name in ("open", "high", "low", "close", "volume")}
     rest = spelt({name: value for name, value in told.items() if name.capitalize() not in bar})
     return {**rest, "DataType": "Candle", "Data": bar}
 

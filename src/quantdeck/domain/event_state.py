@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from math import isfinite
 from typing import Any, Literal, Self
 
@@ -101,6 +102,8 @@ def number(value: Any) -> float | None:
         except ValueError:
             return None
         value = int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, Decimal):
+        value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
         return None
     return value

@@ -6,10 +6,15 @@ was broken off goes on where it stopped, and one that is done is not done again.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import re
 import sqlite3
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,12 +34,14 @@ __all__ = ["FORMAT", "Imported", "import_lines", "made_up"]
 FORMAT = "quantdeck.events.1"
 """What the first line of our own export says that the rest is."""
 
+_LONG_NUMBER = re.compile(rb"\d(?:\.?\d){15}")
 _BATCH = 5_000
 _EDGE_BYTES = 2**20
 _FIND = """
     SELECT i.position, i.lines, i.rejected, i.done, r.run_id FROM imports i JOIN runs r ON r.run = i.run
     WHERE i.source = ?
 """
+_SECURITIES = "SELECT min(symbol), max(symbol) FROM events WHERE run = ? AND symbol <> '' HAVING count(*) > 0"
 _EMPTY = "SELECT run FROM runs r WHERE run_id = ? AND NOT EXISTS (SELECT 1 FROM events e WHERE e.run = r.run)"
 _KEEP = """
     INSERT INTO imports (source, run, position, lines, rejected, done) VALUES (?, ?, ?, ?, ?, ?)
@@ -94,6 +101,7 @@ def import_lines(
         else:
             run = log.rejoin(found.run_id)
         reading = _Reading(symbol, ours=first.get("format") == FORMAT)
+        reading.securities.update(log.query(_SECURITIES, run.key) or ())
         _Importing(log, run, source, file, rejects, found, reading, progress, size).go()
     return found
 
@@ -182,8 +190,8 @@ def _fingerprint(file: BinaryIO, size: int) -> str:
 def _header(file: BinaryIO) -> dict[str, Any]:
     """What the first line says of the run, where it is of our own export; nothing otherwise."""
     try:
-        read = orjson.loads(file.readline(_EDGE_BYTES))
-    except orjson.JSONDecodeError:
+        read = _loads(file.readline(_EDGE_BYTES))
+    except ValueError:
         read = None
     file.seek(0)
     told = read.get("run") if isinstance(read, dict) else None
@@ -217,8 +225,8 @@ def _new_run(log: EventLog, run_id: str, first: Mapping[str, Any], strategy: str
 def _event(line: bytes, run_id: str, reading: _Reading) -> Given | None:
     """None for the line that tells of the run itself."""
     try:
-        read = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
+        read = _loads(line)
+    except ValueError as error:
         raise UnknownLineError(f"not JSON: {error}") from None
     if not isinstance(read, dict):
         raise UnknownLineError("not a JSON object")
@@ -262,10 +270,20 @@ def _read(told: Any) -> Any:
     """A column of JSON comes as text."""
     if isinstance(told, str):
         try:
-            return orjson.loads(told)
-        except orjson.JSONDecodeError:
+            return _loads(told.encode(errors="surrogatepass"))
+        except ValueError:
             return told
     return told
+
+
+def _loads(line: bytes) -> Any:
+    """JSON, with decimals where floats have too few digits. A mark of UTF-8 before it is no part of it."""
+    line = line.removeprefix(BOM_UTF8)
+    read = orjson.loads(line)
+    if _LONG_NUMBER.search(line):
+        with contextlib.suppress(RecursionError):  # it stops a little earlier
+            return json.loads(line, parse_float=Decimal)
+    return read
 
 
 def _cut(rejects: Path, lines: int) -> None:

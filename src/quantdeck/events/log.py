@@ -26,7 +26,7 @@ from quantdeck.domain.event_rules import Problem
 from quantdeck.events.books import Books
 from quantdeck.events.file import EventLogError, LogFile
 from quantdeck.events.ids import Ids, guid_bytes, guid_text
-from quantdeck.events.row import Given, Row, Rules, row
+from quantdeck.events.row import Given, Row, Rules, row, written
 from quantdeck.events.run import Run
 
 __all__ = ["EventLog"]
@@ -118,7 +118,7 @@ class EventLog:
         if rules.started is not None and rules.ended is not None and rules.ended < rules.started:
             raise EventLogError("the run ends before it starts")
         rules.latest = rules.started or 0
-        config = orjson.dumps(parameters or {}, option=orjson.OPT_SORT_KEYS | orjson.OPT_SERIALIZE_NUMPY).decode()
+        config = _config(parameters)
         created = _moment(datetime.now(UTC) if created_at is None else created_at)
         said = (
             key,
@@ -284,6 +284,14 @@ class EventLog:
         self.close()
 
 
+def _config(parameters: Mapping[str, Any] | None) -> str:
+    """Parameters as JSON, the same whatever their order."""
+    try:
+        return written(dict(parameters or {}), orjson.OPT_SORT_KEYS).decode()
+    except (TypeError, ValueError, RecursionError) as e:
+        raise EventLogError(f"a run's parameters cannot be written as JSON: {e}") from e
+
+
 def _moment(told: datetime | str | None) -> int | None:
     if told is None:
         return None
@@ -296,5 +304,9 @@ def _moment(told: datetime | str | None) -> int | None:
 @atexit.register
 def _close_all() -> None:
     for opened in list(_open):
-        if opened._process == os.getpid():  # noqa: SLF001 - what a parent process has open is the parent's to close
+        if opened._process != os.getpid():  # noqa: SLF001 - what a parent process has open is the parent's to close
+            continue
+        try:
             opened.close()
+        except EventLogError as e:  # the others have something to write as well
+            log.error("events_lost_at_exit", extra={"fields": {"why": str(e)}})  # noqa: TRY400

@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 
 from quantdeck.domain import event_times
+from quantdeck.domain.event_aliases import moment
 from quantdeck.domain.event_rules import MAX_PROPERTIES_BYTES, Problem, problems
 from quantdeck.domain.event_types import (
     CATEGORIES,
@@ -24,7 +25,7 @@ from quantdeck.domain.event_types import (
 )
 from quantdeck.events.ids import derived, guid_bytes
 
-__all__ = ["Given", "Row", "Rules", "row"]
+__all__ = ["Given", "Row", "Rules", "row", "written"]
 
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z
 _KEPT_OF_OVERLONG = 10_000
@@ -107,12 +108,9 @@ def _errors(known: Sequence[Mapping[str, Any]], wrong: list[Problem]) -> str:
 
 
 def _micros(at: Any, rules: Rules, wrong: list[Problem]) -> int:
-    if isinstance(at, str):
-        try:
-            at = event_times.instant(at)
-        except ValueError:
-            at = None
-    if not isinstance(at, datetime):
+    if type(at) is not datetime:
+        at = _moment(at)
+    if at is None:
         wrong.append(Problem("Timestamp", "Missing or unreadable; the time of the event before it stands here"))
         return rules.latest
     when = event_times.micros(at)
@@ -122,6 +120,28 @@ def _micros(at: Any, rules: Rules, wrong: list[Problem]) -> int:
     return when
 
 
+def _moment(told: Any) -> datetime | None:
+    """A time by whatever name: text, a number since 1970 in the unit of its size, a time of numpy or pandas."""
+    if hasattr(told, "item") and not isinstance(told, datetime):
+        told = told.item()
+    if isinstance(told, (int, float)) and not isinstance(told, bool):
+        told = moment(told)
+    if isinstance(told, str):
+        try:
+            return event_times.instant(told)
+        except ValueError:
+            return None
+    return _bare(told) if isinstance(told, datetime) else None
+
+
+def _bare(told: datetime) -> datetime | None:
+    """A time of a kind of its own, such as pandas', whose NaT is none."""
+    try:
+        return datetime.combine(told.date(), told.timetz())
+    except ValueError:
+        return None
+
+
 def _json(kind: EventType, properties: Any, rules: Rules, wrong: list[Problem], *, checked: bool) -> str:
     if not isinstance(properties, Mapping):
         wrong.append(Problem("Properties", "Not a JSON object"))
@@ -129,14 +149,33 @@ def _json(kind: EventType, properties: Any, rules: Rules, wrong: list[Problem], 
     if not checked:
         wrong += problems(kind, properties, guids=rules.guids)
     try:
-        text = orjson.dumps(properties if type(properties) is dict else dict(properties), _plain, _OPTIONS)
-    except (TypeError, RecursionError) as e:
+        text = written(properties if type(properties) is dict else dict(properties))
+    except (TypeError, RecursionError, ValueError) as e:
         wrong.append(Problem("Properties", f"Cannot be written as JSON: {str(e)[:200]}"))
         return _raw(properties)
     if len(text) > MAX_PROPERTIES_BYTES:
         wrong.append(Problem("Properties", f"{len(text):,} bytes; at most {MAX_PROPERTIES_BYTES:,} are kept"))
         return _raw(text.decode())
     return text.decode()
+
+
+def written(value: dict[Any, Any], options: int = 0) -> bytes:
+    """As JSON, with numbers to the last digit."""
+    try:
+        return orjson.dumps(value, _plain, _OPTIONS | options)
+    except TypeError as e:
+        if "64-bit" not in str(e):
+            raise
+    return orjson.dumps(_unbounded(value), _plain, _OPTIONS | options)
+
+
+def _unbounded(value: Any) -> Any:
+    """The same where no integer is too large for orjson."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return orjson.Fragment(str(value))
+    if isinstance(value, Mapping):
+        return {name: _unbounded(one) for name, one in value.items()}
+    return [_unbounded(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _plain(value: Any) -> Any:
@@ -146,6 +185,8 @@ def _plain(value: Any) -> Any:
         return dict(value)
     if isinstance(value, (set, frozenset)):
         return sorted(value)
+    if isinstance(value, datetime):
+        return _bare(value)
     if hasattr(value, "item"):  # a scalar of numpy that its own serializer does not know
         return value.item()
     if isinstance(value, (Enum, UUID)):
@@ -155,7 +196,10 @@ def _plain(value: Any) -> Any:
 
 def _raw(value: Any) -> str:
     """What cannot be kept as it is, as text."""
-    said = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    try:
+        said = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    except (RecursionError, ValueError) as e:
+        said = f"{type(value).__name__} that cannot be written: {e}"
     said = said[:_KEPT_OF_OVERLONG].encode(errors="backslashreplace").decode()
     return orjson.dumps({"_raw": said}).decode()
 

@@ -48,9 +48,10 @@ Root = tuple[int, Any]
 def chain(
     connection: sqlite3.Connection, layout: Layout, run: Any, root: str, pattern: Sequence[str], depth: int
 ) -> Chain | None:
-    key = layout.id_stored(root)
-    row = connection.execute(_ONE, (run, key)).fetchone()
-    if row is None:
+    for key in layout.ids_stored(root):
+        if (row := connection.execute(_ONE, (run, key)).fetchone()) is not None:
+            break
+    else:
         return None
     events = _events(connection, layout, run, (row[0], key), depth)
     own = told(layout, row)

@@ -149,15 +149,15 @@ class EventFile(Events):
         )
 
     def _index_once(self) -> None:
-        """Give another's file the indexes it lacks, where it lets us; once for each file."""
+        """Give another's file the indexes it lacks, where it lets us; once for each file, unless it was locked."""
         with contextlib.suppress(OSError, sqlite3.Error):
             found = self._path.stat()
             if self._indexed == (found.st_dev, found.st_ino) or not os.access(self._path, os.W_OK):
                 return
-            self._indexed = found.st_dev, found.st_ino
             writer = sqlite3.connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=0, isolation_level=None)
             with contextlib.closing(writer):
                 original.add_indexes(writer)
+            self._indexed = found.st_dev, found.st_ino
 
     # Questions.
 

@@ -33,6 +33,10 @@ class Layout:
     def id_stored(self, guid: str) -> Any:
         return guid_bytes(guid) if self.guids else guid
 
+    def ids_stored(self, guid: str) -> tuple[Any, ...]:
+        """How the event of a GUID may be called: another's file has texts, in small letters or capitals."""
+        return (guid_bytes(guid),) if self.guids else (guid, guid.upper())
+
     def id_told(self, stored: Any) -> Any:
         return guid_text(stored) if self.guids and stored is not None else stored
 

@@ -6,7 +6,6 @@ written; elsewhere the same questions are answered more slowly.
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from typing import Any
 
@@ -75,15 +74,13 @@ def layout(connection: sqlite3.Connection) -> Layout:
 
 
 def add_indexes(connection: sqlite3.Connection) -> None:
-    """Add what is missing; a file that is locked just now, or has no room, is read without."""
+    """Add what is missing, each by itself: the file's own program writes between them.
+
+    It raises where the file is locked just now or has no room; what has been added is of use already.
+    """
     columns = _columns(connection)
-    missing = _INDEXES.keys() - _there(connection)
-    if not missing:
-        return
-    with contextlib.suppress(sqlite3.OperationalError), connection:
-        connection.execute("BEGIN IMMEDIATE")
-        for name in sorted(missing):
-            connection.execute(f"CREATE INDEX IF NOT EXISTS {name} ON Events {_INDEXES[name].format(**columns)}")
+    for name in sorted(_INDEXES.keys() - _there(connection)):
+        connection.execute(f"CREATE INDEX IF NOT EXISTS {name} ON Events {_INDEXES[name].format(**columns)}")
 
 
 def _there(connection: sqlite3.Connection) -> set[str]:
