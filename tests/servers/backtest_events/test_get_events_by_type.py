@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import closing
+from pathlib import Path
 
 import orjson
 import pytest
@@ -22,7 +24,14 @@ EVERY_TOOL = {
     "query_event_sequence": {"runId": RUN},
     "get_validation_errors": {"runId": RUN},
 }
+ENDLESS = "WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
 every_tool = pytest.mark.parametrize("tool", EVERY_TOOL)
+
+
+def altered(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 async def test_answers_the_events_in_the_specs_shape(events, run):
@@ -276,6 +285,18 @@ async def test_a_file_that_is_locked_altogether_is_a_database_error_to_retry(eve
         writer.close()
     assert (code, "busy" in message) == ("DATABASE_ERROR", True)
     assert "error" not in await events("get_events_by_type", **ASK)
+
+
+@every_tool
+async def test_a_question_without_end_is_given_up_and_its_connection_is_free_again(serve, run, path, tool):
+    with run():
+        pass
+    altered(path, "ALTER TABLE runs RENAME TO kept", f"CREATE VIEW runs AS SELECT kept.* FROM kept, ({ENDLESS})")
+    events = await serve("backtest-events", deadline_s={tool: 0.05}, event_log=Limits(connections=1))
+    code, message = await events.refused(tool, **EVERY_TOOL[tool])
+    assert (code, "kept" in message) == ("QUERY_TIMEOUT", False)
+    altered(path, "DROP VIEW runs", "ALTER TABLE kept RENAME TO runs")
+    assert "error" not in await events("list_backtest_runs")
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database at all, though long enough to be read as one" * 40])
