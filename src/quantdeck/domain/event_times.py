@@ -10,6 +10,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAIVE_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - what has no offset is UTC
 
 
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+
+
 def instant(told: str) -> datetime:
     """An ISO 8601 time. One without an offset is UTC, wherever this machine stands.
 
@@ -32,8 +35,11 @@ def micros(at: datetime) -> int:
 
 
 def text(at: int) -> str:
-    """`2025-06-15T14:30:45.123Z`: milliseconds always, microseconds where there are any."""
-    seconds, fraction = divmod(at, 1_000_000)
+    """`2025-06-15T14:30:45.123Z`: milliseconds always, microseconds where there are any.
+
+    Another program's file may hold a time before the year 1; it is told as that year's beginning.
+    """
+    seconds, fraction = divmod(max(_FIRST, min(at, _LAST)), 1_000_000)
     whole = (_NAIVE_EPOCH + timedelta(seconds=seconds)).isoformat()
     thousandths, rest = divmod(fraction, 1000)
     return f"{whole}.{fraction:06}Z" if rest else f"{whole}.{thousandths:03}Z"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from quantdeck.settings import EventLog as Limits
@@ -78,3 +80,20 @@ async def test_a_state_too_large_for_an_answer_is_said_with_what_to_leave_out(se
     code, message = await events.refused("get_state_snapshot", **ASK)
     assert (code, "securitySymbol" in message) == ("RESULT_TOO_LARGE", True)
     assert len((await events("get_state_snapshot", **ASK, securitySymbol="S7"))["state"]["positions"]) == 1
+
+
+async def test_what_is_too_deep_for_clients_is_told_as_text(events, run):
+    """The SDK's own client waits for ever for an answer that is two hundred levels deep."""
+    deep: dict[str, object] = {}
+    for _ in range(200):
+        deep = {"a": deep}
+    with run(parameters=deep) as one:
+        one.indicator(at(1), "AAPL", "SMA", 1, deep)
+        one.indicator(at(1), "AAPL", "EMA", 1, {"Period": {"a": [1]}})
+    told = await events("get_state_snapshot", runId=RUN, timestamp="2025-06-01T00:00:00Z")
+    parameters = {one["name"]: one["parameters"] for one in told["state"]["indicators"]}
+    assert parameters == {"EMA": {"Period": {"a": [1]}}, "SMA": {"_raw": json.dumps(deep)}}
+    listed = await events("list_backtest_runs")
+    assert listed["runs"][0]["parameters"] == {"_raw": json.dumps(deep)}
+    page = await events("get_events_by_type", runId=RUN, eventType="IndicatorCalculation")
+    assert ["_raw" in event["properties"] for event in page["events"]] == [True, False]

@@ -87,3 +87,36 @@ async def test_another_programs_careless_rows_break_nothing(serve, tmp_path):
         "get_validation_errors", runId=RUN))["events"]}  # fmt: skip
     assert wrong.keys() == {guid("1"), guid("2"), guid("4")}
     assert wrong[guid("4")] == [{"Field": "", "Error": "also no json", "Severity": "Error"}]
+
+
+async def test_another_programs_words_times_and_depths_break_nothing(serve, tmp_path):
+    """What a client would refuse by the published schema, what no calendar has, and what is too deep to be read."""
+    path = tmp_path / "careless.db"
+    careless = sqlite3.connect(path)
+    careless.executescript(UNCHECKED)
+    careless.execute("INSERT INTO BacktestRuns VALUES (?, '', '', 'x', '2026-01-01 00:00:00')", (RUN,))
+    deep = '{"a":' * 300 + "\n  12345678901234567890.123456789" + "}" * 300
+    rows = [
+        ("-4000-01-01T00:00:00", "StateChange", "info", "Execution", "{}", None),
+        ("2025-01-02T00:00:00", "StateChange", "Info", "Trading", deep, '[{"Field": "x", "Error": "y"}]'),
+        ("2025-01-03T00:00:00", "OrderPlaced", "Info", "Execution", '{"SecuritySymbol": "AAPL"}', None),
+    ]
+    careless.executemany(
+        "INSERT INTO Events (EventId, RunId, Timestamp, EventType, Severity, Category, Properties, ValidationErrors)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [(guid(f"{number}"), RUN, *row) for number, row in enumerate(rows)],
+    )
+    careless.commit()
+    careless.close()
+    events = await serve("backtest-events", events=f"sqlite:///{path}")
+    first, second = (await events("get_events_by_type", runId=RUN, eventType="StateChange"))["events"]
+    assert (first["timestamp"], first["severity"]) == ("0001-01-01T00:00:00.000Z", "Info")
+    assert [entry["Field"] for entry in first["validationErrors"]] == ["Severity"]
+    assert second["properties"] == {"_raw": deep}
+    assert (second["category"], [entry["Field"] for entry in second["validationErrors"]]) == (
+        "Execution", ["x", "Category"],
+    )  # fmt: skip
+    (third,) = (await events("get_events_by_entity", runId=RUN, entityType="SecuritySymbol", entityValue="AAPL"))[
+        "events"
+    ]
+    assert (third["eventType"], third["validationErrors"][0]["Field"]) == ("StateChange", "EventType")

@@ -21,7 +21,7 @@ from quantdeck.domain import event_state
 from quantdeck.domain.event_state import Pnl
 from quantdeck.domain.event_times import instant, micros
 from quantdeck.servers.backtest_events.arguments import RunId, Time, check_not_ahead, known_run
-from quantdeck.servers.backtest_events.results import GuidText, Moment, Stopwatch, check_size
+from quantdeck.servers.backtest_events.results import GuidText, Moment, Stopwatch, check_size, object_or_text
 from quantdeck.sources.events import Events, PnlSource, State
 
 
@@ -126,7 +126,7 @@ async def get_state_snapshot(
 def _wire(found: State) -> StrategyState:
     return StrategyState(
         [_position(one) for one in found.positions],
-        [Indicator(one.name, one.symbol, one.value, one.parameters) for one in found.indicators],
+        [Indicator(one.name, one.symbol, one.value, object_or_text(one.parameters)) for one in found.indicators],
         [ActiveOrder(one.order_id, one.symbol, one.direction, one.remaining, one.price) for one in found.orders],
         ProfitAndLoss(found.pnl.total, found.pnl.realized, found.pnl.unrealized),
     )

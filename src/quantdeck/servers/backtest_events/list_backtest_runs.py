@@ -12,7 +12,7 @@ from quantdeck.core.clock import Now
 from quantdeck.dialects.backtest_events import DATABASE_ERROR, RESULT_TOO_LARGE, backtest_events
 from quantdeck.domain.event_times import text
 from quantdeck.servers.backtest_events.arguments import PageIndex, PageSize, allowed_runs, slice_of
-from quantdeck.servers.backtest_events.results import GuidText, MomentOrNull, Stopwatch, check_size
+from quantdeck.servers.backtest_events.results import GuidText, MomentOrNull, Stopwatch, check_size, object_or_text
 from quantdeck.sources.events import Events, Run, Slice
 
 
@@ -83,7 +83,7 @@ def wire_run(run: Run) -> BacktestRun:
     return BacktestRun(
         id=run.run_id,
         strategy=run.strategy,
-        parameters=run.parameters,
+        parameters=None if run.parameters is None else object_or_text(run.parameters),
         startTime=None if run.started is None else text(run.started),
         endTime=None if run.ended is None else text(run.ended),
         strategyConfigHash=run.config_hash,

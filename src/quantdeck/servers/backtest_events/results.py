@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import orjson
 from pydantic import Field, WithJsonSchema
 
 from quantdeck.core.wire import encode
 from quantdeck.dialects.backtest_events import RESULT_TOO_LARGE
+from quantdeck.domain.event_rules import Problem
 from quantdeck.domain.event_times import text
-from quantdeck.domain.event_types import Category, EventType, Severity
+from quantdeck.domain.event_types import (
+    CATEGORIES,
+    CATEGORY_OF,
+    EVENT_TYPES,
+    SEVERITIES,
+    SEVERITY_OF,
+    Category,
+    EventType,
+    Severity,
+)
 from quantdeck.sources.events import Event as Stored
 from quantdeck.sources.events import Found, Slice
 
@@ -28,9 +40,15 @@ __all__ = [
     "check_size",
     "event_page",
     "fitting",
+    "object_or_text",
     "wire_events",
 ]
 
+T = TypeVar("T")
+
+_BREAK = re.compile(r"[\r\n]\s*")
+_DEEPEST = 100
+"""Levels of stored JSON. A client that gives up reading at two hundred, as the SDK's does, never hears an answer."""
 _ENVELOPE_BYTES = 1024
 """Kept free for what stands around the items of an answer."""
 
@@ -119,22 +137,34 @@ def event_page(
 
 def wire_events(run_id: str, events: Iterable[Stored]) -> list[bytes]:
     """Each as JSON already: what is stored is passed on as it was written, to the last digit."""
-    return [
-        encode(
-            {
-                "eventId": event.event_id,
-                "runId": run_id,
-                "timestamp": text(event.at),
-                "eventType": event.kind,
-                "severity": event.severity,
-                "category": event.category,
-                "properties": _object(event.properties),
-                "parentEventId": event.parent,
-                "validationErrors": None if event.errors is None else _list(event.errors),
-            }
-        )
-        for event in events
-    ]
+    return [encode(_wire(run_id, event)) for event in events]
+
+
+def _wire(run_id: str, event: Stored) -> dict[str, Any]:
+    """Words that the contract does not have are told as the writer would store them, with what is wrong."""
+    wrong: list[dict[str, str]] = []
+    kind: EventType = _word("EventType", event.kind, EVENT_TYPES, "StateChange", wrong)
+    severity = _word("Severity", event.severity, SEVERITIES, SEVERITY_OF[kind], wrong)
+    category = _word("Category", event.category, CATEGORIES, CATEGORY_OF[kind], wrong)
+    errors = None if event.errors is None else _list(event.errors)
+    return {
+        "eventId": event.event_id,
+        "runId": run_id,
+        "timestamp": text(event.at),
+        "eventType": kind,
+        "severity": severity,
+        "category": category,
+        "properties": _object(event.properties),
+        "parentEventId": event.parent,
+        "validationErrors": [*(errors or ()), *wrong] if wrong else errors,
+    }
+
+
+def _word(field: str, said: Any, known: Sequence[T], otherwise: T, wrong: list[dict[str, str]]) -> T:
+    if said in known:
+        return said  # type: ignore[no-any-return]
+    wrong.append(Problem(field, f"Unknown {field.lower()} {str(said)[:100]!r}").entry())
+    return otherwise
 
 
 def fitting(encoded: Sequence[bytes], most: int, item: str) -> list[Any]:
@@ -167,15 +197,34 @@ def _object(stored: str) -> Any:
         read = orjson.loads(stored)
     except orjson.JSONDecodeError:
         return {"_raw": stored}
-    if not isinstance(read, dict):
+    if not isinstance(read, dict) or _is_deep(stored, read):
         return {"_raw": stored}
-    return read if "\n" in stored or "\r" in stored else orjson.Fragment(stored)
+    # No line may break on the wire. Where JSON has a break, and spaces after it, they are between its tokens.
+    return orjson.Fragment(_BREAK.sub("", stored))
+
+
+def object_or_text(read: dict[str, Any]) -> dict[str, Any]:
+    """An object, as text where it is too deep for clients."""
+    return read if _depth_within(read, _DEEPEST) else {"_raw": json.dumps(read, ensure_ascii=False)}
+
+
+def _is_deep(stored: str, read: Any) -> bool:
+    return stored.count("{") + stored.count("[") > _DEEPEST and not _depth_within(read, _DEEPEST)
+
+
+def _depth_within(read: Any, most: int) -> bool:
+    if not isinstance(read, (dict, list)):
+        return True
+    inner = read.values() if isinstance(read, dict) else read
+    return most > 0 and all(_depth_within(one, most - 1) for one in inner)
 
 
 def _list(stored: str) -> Any:
     try:
         read = orjson.loads(stored)
     except orjson.JSONDecodeError:
+        read = stored
+    if _is_deep(stored, read):
         read = stored
     return [
         entry if isinstance(entry, dict) else _problem(entry) for entry in (read if isinstance(read, list) else [read])
