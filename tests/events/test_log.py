@@ -207,9 +207,10 @@ def test_an_event_is_kept_whatever_else_is_wrong_with_it(path, said, wrong):
     ids=repr,
 )  # fmt: skip
 def test_a_time_may_be_told_as_other_engines_have_it(path, when):
-    with begin(path) as run:
+    with begin(path, start=when, end=when, created_at=when) as run:
         run.event("RiskEvent", when, {"RiskType": "x"})
     ((moment,),) = ask(path, "SELECT at FROM events")
+    assert ask(path, "SELECT started, ended, created FROM runs") == [(moment, moment, moment)]
     assert moment in (1_735_689_600_000_000, 1_735_689_600_123_000, 1_735_689_600_123_456)
     assert errors_of(path) == []
 

@@ -26,8 +26,8 @@ from quantdeck.domain.event_rules import Problem
 from quantdeck.events.books import Books
 from quantdeck.events.file import EventLogError, LogFile
 from quantdeck.events.ids import Ids, guid_bytes, guid_text
-from quantdeck.events.row import Given, Row, Rules, row, written
-from quantdeck.events.run import Run
+from quantdeck.events.row import Given, Row, Rules, row, time_of, written
+from quantdeck.events.run import Run, Time
 
 __all__ = ["EventLog"]
 
@@ -97,11 +97,11 @@ class EventLog:
         strategy: str | None = None,
         parameters: Mapping[str, Any] | None = None,
         *,
-        start: datetime | str | None = None,
-        end: datetime | str | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
         run_id: str | UUID | None = None,
         config_hash: str | None = None,
-        created_at: datetime | str | None = None,
+        created_at: Time | None = None,
         guids: bool = True,
     ) -> Run:
         """Begin a run.
@@ -292,13 +292,14 @@ def _config(parameters: Mapping[str, Any] | None) -> str:
         raise EventLogError(f"a run's parameters cannot be written as JSON: {e}") from e
 
 
-def _moment(told: datetime | str | None) -> int | None:
+def _moment(told: Any) -> int | None:
     if told is None:
         return None
-    try:
-        return event_times.micros(event_times.instant(told) if isinstance(told, str) else told)
-    except ValueError as e:
-        raise EventLogError(f"a run's start, end and created_at: {e}") from None
+    if (at := time_of(told)) is None:
+        raise EventLogError(
+            f"a run's start, end and created_at must be times such as 2026-01-15T09:30:00Z, not {str(told)[:80]!r}"
+        )
+    return event_times.micros(at)
 
 
 @atexit.register

@@ -25,7 +25,7 @@ from quantdeck.domain.event_types import (
 )
 from quantdeck.events.ids import derived, guid_bytes
 
-__all__ = ["Given", "Row", "Rules", "row", "written"]
+__all__ = ["Given", "Row", "Rules", "row", "time_of", "written"]
 
 _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NAIVE_UTC | orjson.OPT_UTC_Z
 _KEPT_OF_OVERLONG = 10_000
@@ -109,7 +109,7 @@ def _errors(known: Sequence[Mapping[str, Any]], wrong: list[Problem]) -> str:
 
 def _micros(at: Any, rules: Rules, wrong: list[Problem]) -> int:
     if type(at) is not datetime:
-        at = _moment(at)
+        at = time_of(at)
     if at is None:
         wrong.append(Problem("Timestamp", "Missing or unreadable; the time of the event before it stands here"))
         return rules.latest
@@ -120,7 +120,7 @@ def _micros(at: Any, rules: Rules, wrong: list[Problem]) -> int:
     return when
 
 
-def _moment(told: Any) -> datetime | None:
+def time_of(told: Any) -> datetime | None:
     """A time by whatever name: text, a number since 1970 in the unit of its size, a time of numpy or pandas."""
     if hasattr(told, "item") and not isinstance(told, datetime):
         told = told.item()

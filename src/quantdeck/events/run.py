@@ -15,10 +15,12 @@ from quantdeck.events.row import Given, Rules
 if TYPE_CHECKING:
     from quantdeck.events.log import EventLog
 
-__all__ = ["Run"]
+__all__ = ["Run", "Time"]
 
 Direction = Literal["Buy", "Sell"]
 Id = str | UUID
+Time = datetime | str | float
+"""Simulated: text in ISO 8601, or a number since 1970 in the unit of its size, seconds to nanoseconds."""
 Number = Any  # int, float, Decimal, a number of numpy
 
 
@@ -38,7 +40,7 @@ class Run:
     def event(
         self,
         kind: EventType,
-        at: datetime | str,
+        at: Time,
         properties: Mapping[str, Any],
         *,
         parent: Id | None = None,
@@ -60,7 +62,7 @@ class Run:
 
     def order(
         self,
-        at: datetime | str,
+        at: Time,
         symbol: str,
         direction: Direction,
         quantity: Number,
@@ -89,7 +91,7 @@ class Run:
 
     def order_ended(
         self,
-        at: datetime | str,
+        at: Time,
         order_id: Id,
         status: Literal["Filled", "Cancelled", "Expired"],
         *,
@@ -105,7 +107,7 @@ class Run:
 
     def trade(
         self,
-        at: datetime | str,
+        at: Time,
         symbol: str,
         direction: Direction,
         quantity: Number,
@@ -132,7 +134,7 @@ class Run:
 
     def rejection(
         self,
-        at: datetime | str,
+        at: Time,
         symbol: str,
         reason: str,
         *,
@@ -155,7 +157,7 @@ class Run:
 
     def indicator(
         self,
-        at: datetime | str,
+        at: Time,
         symbol: str,
         name: str,
         value: Number,
@@ -176,7 +178,7 @@ class Run:
 
     def position(
         self,
-        at: datetime | str,
+        at: Time,
         symbol: str,
         quantity: Number,
         average_price: Number,
@@ -198,7 +200,7 @@ class Run:
         return self._log.add(self._rules, Given("PositionUpdate", at, said, parent))
 
     def pnl(
-        self, at: datetime | str, *, realized: Number, unrealized: Number = 0.0, parent: Id | None = None, **more: Any
+        self, at: Time, *, realized: Number, unrealized: Number = 0.0, parent: Id | None = None, **more: Any
     ) -> str:
         """Profit and loss of the whole strategy."""
         after = {"Realized": realized, "Unrealized": unrealized}
@@ -207,7 +209,7 @@ class Run:
 
     def state(
         self,
-        at: datetime | str,
+        at: Time,
         state_type: Literal["Position", "PnL", "Indicator", "Order"],
         after: Any,
         *,
@@ -222,7 +224,7 @@ class Run:
 
     def market_data(
         self,
-        at: datetime | str,
+        at: Time,
         symbol: str,
         data: Mapping[str, Any],
         *,
@@ -236,7 +238,7 @@ class Run:
 
     def risk(
         self,
-        at: datetime | str,
+        at: Time,
         risk_type: str,
         *,
         threshold: Number = None,
