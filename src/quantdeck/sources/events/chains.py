@@ -18,7 +18,7 @@ __all__ = ["chain", "chains"]
 
 _ONE = f"SELECT {COLUMNS} FROM events e WHERE e.run = ? AND e.event_id = ?"  # noqa: S608 - literals of this module
 _CHILDREN = "SELECT id, event_id FROM events WHERE run = ? AND parent = ?"
-_LINKS = "SELECT parent, at, id, type, event_id FROM events WHERE run = ? AND parent IS NOT NULL"
+_LINKS = "SELECT at, id, type, event_id, parent FROM events WHERE run = ? AND parent IS NOT NULL"
 _OF_TYPE = "SELECT id, event_id FROM events WHERE run = ? AND type = ? ORDER BY at, id"
 _PLACED = """
     SELECT id, event_id FROM events WHERE run = ? AND order_status = 'Placed' AND +type = {StateChange} ORDER BY at, id
@@ -38,8 +38,8 @@ _ROOTS = """
     ORDER BY 3, 1
 """
 
-Link = tuple[int, int, Any, Any]
-"""An event as somebody's child: time, row, type, key. They sort by time and row."""
+Link = tuple[int, int, Any, Any, Any]
+"""An event as somebody's child: time, row, type, key, the parent's key. They sort by time and row."""
 
 Root = tuple[int, Any]
 """Row and key."""
@@ -122,27 +122,25 @@ class _Forest:
     """Who is below whom in a run, and what their chains lack of a pattern whose first word is their root's."""
 
     def __init__(
-        self, links: Iterable[tuple[Any, ...]], layout: Layout, placed: set[int], pattern: Sequence[str], depth: int
+        self, links: Iterable[Link], layout: Layout, placed: set[int], pattern: Sequence[str], depth: int
     ) -> None:
         self._children: defaultdict[Any, list[Link]] = defaultdict(list)
-        for parent, *link in links:
-            self._children[parent].append(tuple(link))
-        self._words = {stored: (word,) for word, stored in layout.types.items()}
+        children = self._children
+        for link in links:
+            children[link[4]].append(link)
+        self._words: dict[Any, tuple[str, ...]] = {stored: (word,) for word, stored in layout.types.items()}
+        self._words[PLACED] = ("StateChange", PLACED)
         self._placed, self._pattern, self._depth = placed, pattern, depth
-        self._known: dict[tuple[tuple[str, ...], ...], tuple[str, ...]] = {}
+        self._known: dict[tuple[Any, ...], tuple[str, ...]] = {}
 
     def lacking(self, root: Any) -> tuple[str, ...]:
         """Chains of one shape lack the same, so each shape is looked at once."""
-        words, placed = self._words, self._placed
-        shape = tuple(
-            [
-                (*words.get(kind, ()), PLACED) if row in placed else words.get(kind, ())
-                for _, row, kind, _ in self._below(root)
-            ]
-        )
+        placed = self._placed
+        shape = tuple([PLACED if link[1] in placed else link[2] for link in self._below(root)])
         known = self._known.get(shape)
         if known is None:
-            known = self._known[shape] = tuple(missing(self._pattern, self._pattern[:1], shape))
+            rest = [self._words.get(kind, ()) for kind in shape]
+            known = self._known[shape] = tuple(missing(self._pattern, self._pattern[:1], rest))
         return known
 
     def _below(self, root: Any) -> list[Link]:
@@ -151,11 +149,12 @@ class _Forest:
         generation = children.get(root) if self._depth > 1 else None
         if generation is None:
             return []
-        found = list(generation)
+        found = generation[:]
         for _ in range(self._depth - 2):
             generation = [link for above in generation for link in children.get(above[3], ())]
             if not generation:
                 break
             found += generation
-        found.sort()
+        if len(found) > 1:
+            found.sort()
         return found
