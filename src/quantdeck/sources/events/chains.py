@@ -124,10 +124,13 @@ class _Forest:
     def __init__(
         self, links: Iterable[Link], layout: Layout, placed: set[int], pattern: Sequence[str], depth: int
     ) -> None:
-        self._children: defaultdict[Any, list[Link]] = defaultdict(list)
-        children = self._children
+        # Most have one child. A list for each would cost more than all else, for the collector walks through lists.
+        self._child: dict[Any, Link] = {}
+        self._more: defaultdict[Any, list[Link]] = defaultdict(list)
+        child = self._child
         for link in links:
-            children[link[4]].append(link)
+            if child.setdefault(link[4], link) is not link:
+                self._more[link[4]].append(link)
         self._words: dict[Any, tuple[str, ...]] = {stored: (word,) for word, stored in layout.types.items()}
         self._words[PLACED] = ("StateChange", PLACED)
         self._placed, self._pattern, self._depth = placed, pattern, depth
@@ -135,26 +138,43 @@ class _Forest:
 
     def lacking(self, root: Any) -> tuple[str, ...]:
         """Chains of one shape lack the same, so each shape is looked at once."""
-        placed = self._placed
-        shape = tuple([PLACED if link[1] in placed else link[2] for link in self._below(root)])
+        below, placed = self._line(root), self._placed
+        if below is None:
+            below = self._tree(root)
+        shape = tuple([PLACED if link[1] in placed else link[2] for link in below])
         known = self._known.get(shape)
         if known is None:
             rest = [self._words.get(kind, ()) for kind in shape]
             known = self._known[shape] = tuple(missing(self._pattern, self._pattern[:1], rest))
         return known
 
-    def _below(self, root: Any) -> list[Link]:
-        """The descendants in the order of time. No circle can be met: it has no way in from a root."""
-        children = self._children
-        generation = children.get(root) if self._depth > 1 else None
-        if generation is None:
-            return []
-        found = generation[:]
-        for _ in range(self._depth - 2):
-            generation = [link for above in generation for link in children.get(above[3], ())]
-            if not generation:
+    def _line(self, root: Any) -> list[Link] | None:
+        """The descendants in the order of time where each has one child, later than itself; else None."""
+        child, more = self._child, self._more
+        found: list[Link] = []
+        for _ in range(self._depth - 1):
+            if root in more:
+                return None
+            link = child.get(root)
+            if link is None:
                 break
-            found += generation
-        if len(found) > 1:
-            found.sort()
+            if found and link < found[-1]:
+                return None
+            found.append(link)
+            root = link[3]
         return found
+
+    def _tree(self, root: Any) -> list[Link]:
+        """The descendants in the order of time. No circle can be met: it has no way in from a root."""
+        found, generation = list[Link](), [root]
+        for _ in range(self._depth - 1):
+            links = [link for above in generation if above in self._child for link in self._children(above)]
+            if not links:
+                break
+            found += links
+            generation = [link[3] for link in links]
+        found.sort()
+        return found
+
+    def _children(self, parent: Any) -> list[Link]:
+        return [self._child[parent], *self._more.get(parent, ())]
