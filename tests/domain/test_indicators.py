@@ -78,7 +78,7 @@ FIGURES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize("name", FIGURES)
-@given(values=prices(), period=st.integers(1, 30), data=st.data())
+@given(values=prices(), period=st.integers(1, 60), data=st.data())
 @settings(max_examples=40)
 def test_a_figure_is_that_of_the_plain_loop(name, values, period, data):
     ours, theirs = FIGURES[name]
@@ -96,7 +96,7 @@ def test_macd_is_that_of_the_plain_loop(values, fast, more, signal, data):
         assert_same(ours, theirs, kept, scale=1e-3 * max(values, default=0))
 
 
-@given(values=prices(), period=st.integers(1, 30), width=st.floats(0.5, 4), data=st.data())
+@given(values=prices(), period=st.integers(1, 60), width=st.floats(0.5, 4), data=st.data())
 @settings(max_examples=60)
 def test_bollinger_is_that_of_the_plain_loop(values, period, width, data):
     (holed,), kept = with_holes(values, data=data)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from quantdeck.domain.arrays import Floats, np, on_whole_bars, talib
+from quantdeck.domain.windows import Term, sums_from_within
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -40,7 +41,10 @@ __all__ = [
 _STILL = 1e-290
 """Averages of moves below this have lost their digits (a double has none to spare near 1e-308): nothing moves."""
 
-_SQUARES_OVERFLOW = 1e150
+_QUIETER = 2.0**-520
+
+_FEW = 24
+"""Windows up to here are summed up step by step: it is quicker."""
 
 _LONGEST = 100_000
 """What TA-Lib takes."""
@@ -139,23 +143,44 @@ def _recursive(average: Callable[[Floats, int], Floats], x: Floats, period: int)
 
 
 def _mean(x: Floats, period: int) -> Floats:
-    newest = x[period - 1 :]
-    return newest + sum(_steps(x, period), np.zeros_like(newest)) / period
+    within, (total,) = _from_within(x, period, _distance)
+    return within + total / period
 
 
 def _spread(x: Floats, period: int, divisor: int) -> Floats:
+    found = _root(x, period, divisor)
+    loud = ~np.isfinite(found)
+    if (
+        loud.any()
+    ):  # the squares overflowed; scaled by a power of two nothing is lost, and quiet windows stay as they are
+        found[loud] = _root(x * _QUIETER, period, divisor)[loud] / _QUIETER
+    return found
+
+
+def _root(x: Floats, period: int, divisor: int) -> Floats:
+    _, (total, squares) = _from_within(x, period, _distance, _square)
+    root: Floats = np.sqrt(np.maximum(squares - total * total / period, 0.0) / divisor)
+    return root
+
+
+def _distance(step: Floats, _: Floats) -> Floats:
+    return step
+
+
+def _square(step: Floats, _: Floats) -> Floats:
+    return step * step
+
+
+def _from_within(x: Floats, period: int, *terms: Term) -> tuple[Floats, list[Floats]]:
+    """As `sums_from_within`, by so many steps for each window where these are few."""
+    if period > _FEW:
+        return sums_from_within(x, period, *terms)
     newest = x[period - 1 :]
-    unit = np.ones_like(newest)
-    if np.abs(x).max() > _SQUARES_OVERFLOW:
-        for step in _steps(x, period):
-            np.maximum(unit, np.abs(step), out=unit)
-    total, squares = np.zeros_like(newest), np.zeros_like(newest)
+    found = [np.zeros_like(newest) for _ in terms]
     for step in _steps(x, period):
-        scaled = step / unit
-        total += scaled
-        squares += scaled * scaled
-    variance = np.maximum(squares - total * total / period, 0.0) / divisor
-    return unit * np.sqrt(variance)
+        for total, term in zip(found, terms, strict=True):
+            np.add(total, term(step, step), out=total)
+    return newest, found
 
 
 def _steps(x: Floats, period: int) -> Iterator[Floats]:
