@@ -15,7 +15,7 @@ from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Floats", "last", "listed", "np", "on_whole_bars", "talib"]
+__all__ = ["Floats", "Mask", "Places", "last", "listed", "np", "on_whole_bars", "talib"]
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+    Places = NDArray[np.int64]
 else:
-    Floats = ArrayLike = Any
+    Floats = Mask = Places = ArrayLike = Any
 
 
 class _OnFirstUse:
@@ -80,12 +82,20 @@ def on_whole_bars(figure: Callable[..., Floats], *series: ArrayLike) -> Floats:
     never been. What comes out is finite or NaN, never infinite.
     """
     arrays = [np.ascontiguousarray(one, dtype=np.float64) for one in series]
-    whole = np.logical_and.reduce([np.isfinite(one) for one in arrays])
-    found = np.full(len(whole), np.nan)
+    whole = np.isfinite(arrays[0])
+    for one in arrays[1:]:
+        whole &= np.isfinite(one)
     with np.errstate(all="ignore"):
-        found[whole] = figure(*(one[whole] for one in arrays))
-    found[~np.isfinite(found)] = np.nan
-    return found
+        begin = int(whole.argmax()) if len(whole) else 0
+        if begin and whole[begin:].all():  # series mostly lack their beginning and nothing else: no copy is needed
+            found = np.concatenate((np.full(begin, np.nan), figure(*(one[begin:] for one in arrays))))
+        elif whole.all():
+            found = figure(*arrays)
+        else:
+            found = np.full(len(whole), np.nan)
+            found[whole] = figure(*(one[whole] for one in arrays))
+    endless = np.isinf(found)
+    return np.where(endless, np.nan, found) if endless.any() else found
 
 
 def last(series: Sequence[float] | Floats, *, back: int = 0) -> float | None:

@@ -139,7 +139,8 @@ def _windowed(figure: Callable[[Floats, int], Floats], values: ArrayLike, period
 
 def _recursive(average: Callable[[Floats, int], Floats], x: Floats, period: int) -> Floats:
     """An average that looks back on itself. It never leaves the range of its values, except by rounding: the clip."""
-    return np.clip(average(x, period), np.minimum.accumulate(x), np.maximum.accumulate(x))
+    found = average(x, period)
+    return np.clip(found, np.minimum.accumulate(x), np.maximum.accumulate(x), out=found)
 
 
 def _mean(x: Floats, period: int) -> Floats:
@@ -197,9 +198,13 @@ def _rsi(x: Floats, period: int) -> Floats:
     if len(x) <= period:
         return np.full(0, np.nan)
     moves = np.diff(x)
-    gains, losses = wilder(np.maximum(moves, 0.0), period), wilder(np.maximum(-moves, 0.0), period)
-    moved = gains + losses
-    return np.where(moved > _STILL, 100.0 * (gains / moved), np.nan)
+    gains = talib.RMA(np.maximum(moves, 0.0), period)
+    losses = talib.RMA(np.maximum(np.negative(moves, out=moves), 0.0, out=moves), period)
+    moved = np.add(gains, losses, out=losses)
+    share: Floats = np.divide(gains, moved, out=gains)
+    share *= 100.0
+    share[moved <= _STILL] = np.nan
+    return share
 
 
 def _true_range(high: Floats, low: Floats, close: Floats) -> Floats:

@@ -1,0 +1,1 @@
+"""Backtests: the engine, which is pure, and in time the service that offers it."""
