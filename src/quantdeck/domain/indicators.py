@@ -43,8 +43,11 @@ _STILL = 1e-290
 
 _QUIETER = 2.0**-520
 
-_FEW = 24
+_FEW = 48
 """Windows up to here are summed up step by step: it is quicker."""
+
+_CACHED = 16_384
+"""So many windows at a time, which a processor's cache holds: it takes half as long."""
 
 _LONGEST = 100_000
 """What TA-Lib takes."""
@@ -128,11 +131,8 @@ def _windowed(figure: Callable[[Floats, int], Floats], values: ArrayLike, period
         raise ValueError(f"a period is 1 to {_LONGEST} bars, not {period}")
 
     def of(x: Floats) -> Floats:
-        found = np.full(len(x), np.nan)
-        if len(x) >= period:
-            given = figure(x, period)
-            found[len(x) - len(given) :] = given
-        return found
+        given = figure(x, period) if len(x) >= period else x[:0]
+        return np.concatenate((np.full(len(x) - len(given), np.nan), given))
 
     return on_whole_bars(of, values)
 
@@ -178,9 +178,11 @@ def _from_within(x: Floats, period: int, *terms: Term) -> tuple[Floats, list[Flo
         return sums_from_within(x, period, *terms)
     newest = x[period - 1 :]
     found = [np.zeros_like(newest) for _ in terms]
-    for step in _steps(x, period):
-        for total, term in zip(found, terms, strict=True):
-            np.add(total, term(step, step), out=total)
+    for begin in range(0, len(newest), _CACHED):
+        totals = [total[begin : begin + _CACHED] for total in found]
+        for step in _steps(x[begin : begin + _CACHED + period - 1], period):
+            for total, term in zip(totals, terms, strict=True):
+                np.add(total, term(step, step), out=total)
     return newest, found
 
 

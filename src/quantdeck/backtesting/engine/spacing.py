@@ -16,7 +16,10 @@ _YEAR = timedelta(365)
 
 def spacing_s(bars: Bars) -> int | None:
     """How far apart most bars open, the closest of what is as frequent; None for fewer than two."""
-    steps, counts = np.unique(np.diff(bars.time), return_counts=True)
+    between = np.diff(bars.time)
+    if len(between) and (between == between[0]).all():
+        return int(between[0])
+    steps, counts = np.unique(between, return_counts=True)
     return int(steps[counts.argmax()]) if len(steps) else None
 
 
