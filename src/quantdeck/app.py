@@ -139,6 +139,7 @@ def _digest(token: str) -> str | None:
 
 ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "coordination": ("state", {"embedded": "embedded"}),
+    "backtester": ("backtester", {"embedded": "inprocess"}),
     "candles": ("candles", {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"}),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
 }

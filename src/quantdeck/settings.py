@@ -27,7 +27,18 @@ from pydantic.fields import FieldInfo
 from quantdeck.core.clock import Clock
 from quantdeck.domain.timeframes import TIMEFRAMES
 
-__all__ = ["Cache", "Decisions", "EventLog", "Http", "InfluxDB", "MisconfiguredError", "PostgreSQL", "Risk", "Settings"]
+__all__ = [
+    "Backtests",
+    "Cache",
+    "Decisions",
+    "EventLog",
+    "Http",
+    "InfluxDB",
+    "MisconfiguredError",
+    "PostgreSQL",
+    "Risk",
+    "Settings",
+]
 
 
 PREFIX = "QUANTDECK_"
@@ -146,6 +157,12 @@ class Cache(_Group):
     ttl_s: dict[str, Seconds] = Field(default_factory=dict, description="by tool; 0 turns it off")
 
 
+class Backtests(_Group):
+    """Backtests that this machine runs. Small ones are done in a thread, large ones in processes of their own."""
+
+    processes: int = Field(2, ge=1, description="large ones at a time; more wait their turn")
+
+
 class EventLog(_Group):
     """How the log of backtest events is read."""
 
@@ -217,6 +234,9 @@ class Settings(_Group):
         "", description="log of backtest events: sqlite:////absolute/file; default: events.db in the home (embedded:)"
     )
     event_log: EventLog = EventLog()
+
+    backtester: str = Field("", description="who runs backtests: embedded, the default, is this machine")
+    backtests: Backtests = Backtests()
 
     tokens: File | None = Field(None, description="token file of the HTTP transport")
     auth_token: SecretStr = Field(

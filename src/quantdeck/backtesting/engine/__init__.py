@@ -7,6 +7,7 @@ are closed ones; whoever asks as of an instant cuts them before (`domain/candles
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from quantdeck.backtesting.engine.accounts import Costs, Trades, account
@@ -48,12 +49,17 @@ class Backtest:
     left_out: int
 
 
-def run(spec: RunnableSpec, bars: Bars, terms: Terms | None = None) -> Backtest:
-    """The whole backtest. Bars that are not finite or have a price that is not above zero are as if they were not."""
+def run(
+    spec: RunnableSpec, bars: Bars, terms: Terms | None = None, tell: Callable[[float], None] = lambda share: None
+) -> Backtest:
+    """The whole backtest. Bars that are not finite or have a price that is not above zero are as if they were not.
+
+    `tell` hears after each indicator which share of the work is done.
+    """
     terms = terms or Terms()
     whole = sound(bars)
     with np.errstate(all="ignore"):
-        found = stays(spec, whole, computed(spec, whole), terms.costs.slippage)
+        found = stays(spec, whole, computed(spec, whole, tell), terms.costs.slippage)
     made = account(whole, found, terms.cash, terms.costs)
     return Backtest(
         metrics=metrics(made, whole.close, terms.cash, _year(whole, terms)),

@@ -22,11 +22,12 @@ Numbers = Mapping[str, int | float]
 Figure = Callable[[Bars, Floats, Numbers], Floats]
 
 
-def computed(spec: RunnableSpec, bars: Bars) -> dict[str, Floats]:
+def computed(spec: RunnableSpec, bars: Bars, tell: Callable[[float], None] = lambda share: None) -> dict[str, Floats]:
     """Each computation's figure by its id, and the close; NaN where there is none. The bars are finite, above zero."""
     found: dict[str, Floats] = {"close": bars.close}
-    for one in spec.computations:
+    for place, one in enumerate(spec.computations, 1):
         found[one.id] = _figure(one, bars, found)
+        tell(place / (len(spec.computations) + 1))
     return found
 
 

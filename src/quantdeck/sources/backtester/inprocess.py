@@ -1,0 +1,122 @@
+"""Backtests on this machine: small ones in a thread, large ones in processes that can be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import sys
+from asyncio import IncompleteReadError, StreamReader
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from quantdeck.backtesting.engine import Metrics
+from quantdeck.backtesting.worker import Work
+from quantdeck.connections.databases import Databases
+from quantdeck.core.errors import QueryFailed
+from quantdeck.domain.strategy_specs import Computation
+from quantdeck.settings import Settings
+from quantdeck.sources.backtester import Backtester, Job, Tell
+
+__all__ = ["InProcess", "connect"]
+
+SMALL = 2_000_000
+"""Values to compute that a thread does in well under a tenth of a second; a process takes longer to start."""
+
+_STOPS = 50
+"""As many values is looking for stops worth, at each bar."""
+
+_PIECE = 2**20
+
+_NAME = "quantdeck"
+
+
+def connect(url: str, settings: Settings, databases: Databases) -> InProcess:
+    """The adapter."""
+    del url, databases
+    return InProcess(settings.backtests.processes)
+
+
+class InProcess(Backtester):
+    """See the module."""
+
+    source = _NAME
+
+    def __init__(self, processes: int) -> None:
+        self._slots = asyncio.Semaphore(processes)
+        self.running: set[int] = set()  # the processes that there are, by their id
+
+    async def _run(self, job: Job, tell: Tell) -> Metrics:
+        work = Work(job.spec.instantiate(job.parameters), job.bars, job.terms)
+        if _values(work) <= SMALL:
+            return await asyncio.to_thread(work.metrics)
+        async with self._slots:
+            data = await asyncio.to_thread(pickle.dumps, work, 5)
+            async with self._process() as process:
+                return await _told(process, data, tell)
+
+    @asynccontextmanager
+    async def _process(self) -> AsyncIterator[Process]:
+        """One that is gone when nobody waits for it any more."""
+        program = (sys.executable, "-P", "-m", "quantdeck.backtesting.worker")
+        process = await asyncio.create_subprocess_exec(*program, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
+        self.running.add(process.pid)
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+            self.running.discard(process.pid)
+
+
+def _values(work: Work) -> int:
+    """How many values there are to compute, roughly."""
+    stops = _STOPS * any(rule.indicator is None for rule in work.spec.exit)
+    return len(work.bars) * (1 + stops + sum(map(_weight, work.spec.computations)))
+
+
+def _weight(one: Computation) -> int:
+    if one.type == "CCI":  # the one whose every window is gone through
+        return int(one.numbers["period"])
+    return {"KAMA": 10, "FRAMA": 10, "PARABOLIC_SAR": 40}.get(one.type, 1)
+
+
+async def _told(process: Process, data: bytes, tell: Tell) -> Metrics:
+    """What it comes to. The process says nothing before it has been told everything, so neither waits for the other."""
+    assert process.stdout is not None
+    await _feed(process, data)
+    while True:
+        kind, said = await _frame(process.stdout)
+        if kind == "done":
+            await tell(said)
+        elif kind == "told":
+            metrics: Metrics = said
+            return metrics
+        else:
+            raise QueryFailed(f"The backtest failed with {said}; its process was ended", source=_NAME)
+
+
+async def _frame(out: StreamReader) -> tuple[str, Any]:
+    try:
+        size = int.from_bytes(await out.readexactly(4), "big")
+        kind, said = pickle.loads(await out.readexactly(size))  # noqa: S301 - it comes from the process started here
+    except IncompleteReadError as error:
+        said = (
+            "The process of the backtest ended before it had a result; try again, with fewer bars if it does so again"
+        )
+        raise QueryFailed(said, source=_NAME) from error
+    return kind, said
+
+
+async def _feed(process: Process, data: bytes) -> None:
+    assert process.stdin is not None
+    view = memoryview(data)
+    try:
+        for begin in range(0, len(view), _PIECE):
+            process.stdin.write(view[begin : begin + _PIECE])
+            await process.stdin.drain()
+        process.stdin.close()
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it ended before it was told everything, which who listens to it hears
