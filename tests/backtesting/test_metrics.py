@@ -55,6 +55,12 @@ def test_costs_that_are_none_are_refused(costs):
         Costs(*costs)
 
 
+@pytest.mark.parametrize("terms", [{"cash": 0.0}, {"cash": math.nan}, {"cash": math.inf}, {"risk_free": -1.0}])
+def test_money_that_is_none_is_refused(terms):
+    with pytest.raises(ValueError, match=r"cash is above zero|risk_free is a fraction"):
+        Terms(**terms)
+
+
 def test_an_open_trade_is_worth_its_close_and_counts_as_none():
     found = run(CROSSING, of_closes([9.0, 11.0, 20.0, 40.0], [9.0, 9.0, 10.0, 20.0]), FREE)
     (trade,) = found.trades.rows()

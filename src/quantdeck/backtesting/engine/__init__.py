@@ -7,6 +7,7 @@ are closed ones; whoever asks as of an instant cuts them before (`domain/candles
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -32,6 +33,12 @@ class Terms:
     cash: float = 10_000.0
     costs: Costs = field(default_factory=Costs)
     risk_free: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.cash < math.inf:
+            raise ValueError(f"cash is above zero, not {self.cash:g}")
+        if not -1.0 < self.risk_free < math.inf:
+            raise ValueError(f"risk_free is a fraction above -1, not {self.risk_free:g}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
