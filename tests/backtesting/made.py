@@ -56,14 +56,14 @@ def series(draw: st.DrawFn, most: int = 120) -> list[Bar]:
     """Bars that stand still, jump and repeat themselves; some without reach, some without volume."""
     many = draw(st.sampled_from([0, 1, 2, most // 4, most // 2, most, most, most]))
     random = draw(st.randoms(use_true_random=True))
-    calm = draw(st.sampled_from([0.0, 0.2, 0.9]))
+    calm = draw(st.sampled_from([0.0, 0.2, 0.9, 1.0]))
     found: list[Bar] = []
     close = 100.0
     for _ in range(many):
         moves = [0.0 if random.random() < calm else random.choice([0.5, -0.5, 1.0, 3.25, -4.0, 0.013]) for _ in "12"]
         opens = max(close + moves[0], 1.0)
         close = max(opens + moves[1], 1.0)
-        reach = random.choice([0.0, 0.0, 0.25, 1.0])
+        reach = 0.0 if random.random() < calm else random.choice([0.0, 0.0, 0.25, 1.0])
         low = max(min(opens, close) - reach, 0.5)
         found.append((opens, max(opens, close) + reach, low, close, random.choice([0.0, 1.0, 2.0, 3.5, 1e6])))
     return found

@@ -68,3 +68,11 @@ def test_what_is_still_to_come_changes_no_bit_of_a_figure(kind, data):
     spec = RunnableSpec("A_SPEC", (Computation("it", kind, source, numbers),), (), ())
     whole, early = (computed(spec, bars_of(part))["it"] for part in (rows, rows[:cut]))
     assert np.array_equal(whole[:cut], early, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", ["PLUS_DI", "MINUS_DI", "ADX"])
+def test_where_bars_reach_and_go_nowhere_there_is_no_direction(kind):
+    spec = RunnableSpec("A_SPEC", (Computation("it", kind, "close", {"period": 3}),), (), ())
+    found = listed(computed(spec, bars_of([(10.0, 11.0, 9.0, 10.0, 1.0)] * 12))["it"])
+    first = 5 if kind == "ADX" else 3
+    assert found == [None] * first + [0.0] * (12 - first)
