@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs, urlsplit
 
 __all__ = ["HttpStub", "Request"]
 
-Answer = tuple[int, bytes]
+Answer = tuple[int, bytes] | tuple[int, bytes, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Request:
     query: dict[str, str]
     headers: dict[str, str]
     body: bytes
+    values: dict[str, list[str]] = field(default_factory=dict)  # of the query, all of them
 
     @property
     def form(self) -> dict[str, str]:
@@ -74,9 +75,11 @@ class HttpStub:
                     writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{")
                     await writer.drain()
                     return
-                status, body = answer
-                head = (
-                    f"HTTP/1.1 {status} Said\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+                status, body = answer[:2]
+                more = answer[2] if len(answer) == 3 else {}
+                headers = {"content-type": "application/json", "content-length": str(len(body)), **more}
+                head = "".join(
+                    (f"HTTP/1.1 {status} Said\r\n", *(f"{name}: {said}\r\n" for name, said in headers.items()), "\r\n")
                 )
                 writer.write(head.encode() + body)
                 await writer.drain()
@@ -101,5 +104,6 @@ async def _read(reader: asyncio.StreamReader) -> Request | None:
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     body = await reader.readexactly(int(headers.get("content-length", 0)))
     parts = urlsplit(target)
-    query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    return Request(method, parts.path, query, headers, body)
+    values = parse_qs(parts.query)
+    query = {name: given[0] for name, given in values.items()}
+    return Request(method, parts.path, query, headers, body, values)
