@@ -1,0 +1,85 @@
+"""Which feed a symbol means, and which feeds a query finds."""
+
+from __future__ import annotations
+
+import pytest
+
+from quantdeck.domain.pyth_feeds import Ambiguous, Catalog, Inactive, Unresolved, read_feed
+from tests.support.pyth_stub import FEEDS
+
+CATALOG = Catalog(feed for feed in map(read_feed, FEEDS) if feed)
+
+
+@pytest.mark.parametrize(
+    "text, symbol",
+    [
+        ("Crypto.BTC/USD", "Crypto.BTC/USD"),
+        ("crypto.btc/usd", "Crypto.BTC/USD"),
+        (" BTC/USD ", "Crypto.BTC/USD"),
+        ("btc-usd", "Crypto.BTC/USD"),
+        ("BTC_USD", "Crypto.BTC/USD"),
+        ("BTCUSD", "Crypto.BTC/USD"),
+        ("EUR/USD", "FX.EUR/USD"),  # spot before the index
+        ("AAPL/USD", "Equity.US.AAPL/USD"),
+        ("US.AAPL/USD", "Equity.US.AAPL/USD"),
+        ("AAPL", "Equity.US.AAPL/USD"),
+        ("3MSZ6", "InterestRate.3MSZ6"),
+        ("Commodities.WTI/USD", "Commodities.WTI/USD"),  # who names it exactly is given it
+        ("ODD/USD", "Crypto.ODD/USD"),  # in a state that nobody knows yet
+    ],
+)
+def test_a_symbol_means_one_feed(text, symbol):
+    assert CATALOG.resolve(text).symbol == symbol
+
+
+@pytest.mark.parametrize("text, kind", [("NOPE/USD", Unresolved), ("", Unresolved), ("WTI/USD", Inactive),
+                                        ("DUO/USD", Ambiguous), ("x" * 5000, Unresolved)])  # fmt: skip
+def test_none_and_several_are_said_and_never_guessed(text, kind):
+    with pytest.raises(kind) as refused:
+        CATALOG.resolve(text)
+    assert type(refused.value) is kind
+
+
+def test_several_are_named():
+    with pytest.raises(Ambiguous) as refused:
+        CATALOG.resolve("duo/usd")
+    assert [feed.symbol for feed in refused.value.feeds] == ["Crypto.DUO/USD", "Crypto.Other.DUO/USD"]
+
+
+@pytest.mark.parametrize(
+    "query, asset_type, found",
+    [
+        ("gold", "", [346]),
+        ("BTC", "", [1, 112]),
+        ("btc usd", "crypto", [1]),
+        ("AAPL", "", [922, 1792]),  # the one it names comes first
+        ("eur/usd", "", [327, 3183]),
+        ("", "metal", [346]),
+        ("  ", "METAL", [346]),
+        ("", "perpetual-swap", [4004]),
+        ("nothing like it", "", []),
+    ],
+)
+def test_a_query_finds_feeds_by_all_its_words(query, asset_type, found):
+    assert [feed.id for feed in CATALOG.matching(query, asset_type)] == found
+
+
+def test_without_a_query_live_feeds_come_first_and_all_come():
+    feeds = CATALOG.matching("", "")
+    assert len(feeds) == len(FEEDS)
+    assert [feed.state == "stable" for feed in feeds] == [True] * (len(FEEDS) - 3) + [False] * 3
+
+
+@pytest.mark.parametrize(
+    "row",
+    [None, 7, [], {}, {"pyth_lazer_id": "1", "symbol": "X"}, {"pyth_lazer_id": True, "symbol": "X"},
+     {"pyth_lazer_id": 1, "symbol": None}],
+)  # fmt: skip
+def test_a_row_that_nobody_could_ask_for_is_none(row):
+    assert read_feed(row) is None
+
+
+def test_a_row_of_nothing_but_the_key_is_a_feed():
+    feed = read_feed({"pyth_lazer_id": 1, "symbol": "X", "exponent": "y", "market_sessions": {"a": None, "b": 3}})
+    assert feed is not None
+    assert (feed.id, feed.exponent, feed.state, feed.sessions) == (1, None, "", {})
