@@ -12,7 +12,7 @@ from hashlib import sha256
 from importlib import import_module
 from typing import Any
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from quantdeck.connections.databases import Databases
 from quantdeck.core.call import Call, Caller, Runtime, chain
@@ -142,8 +142,9 @@ ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "backtester": ("backtester", {"embedded": "inprocess"}),
     "candles": ("candles", {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"}),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
+    "pyth": ("feeds", {"pyth": "http", "demo": "demo"}),
 }
-"""Of each port the setting that chooses, and by the scheme of its URL the file that answers."""
+"""Of each port the setting that chooses, and by its URL's scheme the file that answers, the default first."""
 
 OF_THE_HOME = frozenset({"embedded", "demo"})
 """Schemes of what lives in the home, and so is as synthetic as the home is."""
@@ -205,6 +206,7 @@ async def _kept_up(task: Background, app: App) -> None:
 def _check(settings: Settings) -> None:
     real = ["database"] if settings.database.get_secret_value() else []
     real += [setting for port, (setting, _) in ADAPTERS.items() if _scheme(settings, port) not in OF_THE_HOME]
+    real += [f"pyth__{name}" for name in ("access_token", "server_token") if _said(settings.pyth, name)]
     if settings.is_demo and real:
         raise MisconfiguredError(
             f"{settings.home_path} is a demo world and QUANTDECK_{real[0].upper()} names something real; "
@@ -240,11 +242,15 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
         coordination=coordination,
         source=source,
         flights=Flights(settings.cache.max_entries, settings.cache.max_mb * 2**20),
-        options={"chart_errors": settings.chart_errors, "decisions": settings.decisions},
+        options={"chart_errors": settings.chart_errors, "decisions": settings.decisions, "pyth": settings.pyth},
         cache_ttl_s=settings.cache.ttl_s,
         deadline_s=settings.deadline_s,
         per_minute=settings.per_minute,
-        secrets={"portfolio": settings.portfolio_token.get_secret_value()},
+        secrets={
+            "portfolio": settings.portfolio_token.get_secret_value(),
+            "pyth": settings.pyth.access_token.get_secret_value(),
+            "pyth trial": settings.pyth.server_token.get_secret_value(),
+        },
     )
 
 
@@ -266,11 +272,11 @@ def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
 
 
 def _scheme(settings: Settings, port: str) -> str:
-    """Which adapter. Where nothing is said, the home's own: `demo` in a demo world that has one, else `embedded`."""
+    """Which adapter. Where nothing is said, `demo` in a demo world that has one, else the port's first."""
     setting, files = ADAPTERS[port]
     said = _said(settings, setting)
     if not said:
-        return "demo" if settings.is_demo and "demo" in files else "embedded"
+        return "demo" if settings.is_demo and "demo" in files else next(iter(files))
     scheme, colon, _ = said.partition(":")
     if scheme in files and (colon or scheme in OF_THE_HOME):
         return scheme
@@ -283,7 +289,7 @@ def _scheme(settings: Settings, port: str) -> str:
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,20}")
 
 
-def _said(settings: Settings, setting: str) -> str:
+def _said(settings: BaseModel, setting: str) -> str:
     """A setting that may be a secret, since a URL can hold a password."""
     value = getattr(settings, setting)
     return value.get_secret_value() if isinstance(value, SecretStr) else str(value)

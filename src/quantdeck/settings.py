@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_origin
+from urllib.parse import urlsplit
 
 import orjson
 from pydantic import (
@@ -89,11 +90,24 @@ def _timeframe(text: str) -> str:
     return text
 
 
+def _safe_url(url: str) -> str:
+    """An address to which a token may be sent: encrypted, or on this machine. Without the slashes at its end."""
+    parts = urlsplit(url)
+    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+        raise ValueError("must begin with https://; a token is sent there, so http:// is for this machine only")
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError("must be a URL such as https://pyth.dourolabs.app, without user or password")
+    if parts.query or parts.fragment:
+        raise ValueError("must be a URL without a question mark or a #")
+    return url.rstrip("/")
+
+
 Names = Annotated[list[str], BeforeValidator(_listed)]
 File = Annotated[Path, AfterValidator(_expanded)]
 Seconds = Annotated[float, Field(ge=0)]
 Limit = Annotated[float | None, Field(ge=0), BeforeValidator(_unlimited)]
 Calls = Annotated[int, Field(ge=0)]
+SafeUrl = Annotated[str, AfterValidator(_safe_url)]
 Account = Annotated[str, Field(min_length=1, max_length=128)]
 
 
@@ -207,6 +221,40 @@ class Risk(_Group):
     allow_short: bool = Field(False, description="whether more may be sold than is held")
 
 
+class Pyth(_Group):
+    """Pyth Pro's two services: the router has latest prices, the history everything else."""
+
+    access_token: SecretStr = Field(
+        SecretStr(""), json_schema_extra=_also("PYTH_PRO_ACCESS_TOKEN"), description="a Pyth Pro token of one's own"
+    )
+    server_token: SecretStr = Field(
+        SecretStr(""),
+        json_schema_extra=_also("PYTH_PRO_SERVER_TOKEN"),
+        description="shared by all who have no token, for trial; off where it is empty",
+    )
+    trial_rate_limit: int = Field(
+        30, ge=1, json_schema_extra=_also("PYTH_TRIAL_RATE_LIMIT"), description="trial calls per minute and session"
+    )
+    channel: Literal["real_time", "fixed_rate@50ms", "fixed_rate@200ms", "fixed_rate@1000ms"] = Field(
+        "fixed_rate@200ms", json_schema_extra=_also("PYTH_CHANNEL"), description="used where a call names none"
+    )
+    router_url: SafeUrl = Field(
+        "https://pyth-lazer.dourolabs.app", json_schema_extra=_also("PYTH_ROUTER_URL"), description="of the router"
+    )
+    history_url: SafeUrl = Field(
+        "https://pyth.dourolabs.app",
+        json_schema_extra=_also("PYTH_HISTORY_URL"),
+        description="of the history; one that ends in /v1 is understood too",
+    )
+    request_timeout_ms: int = Field(
+        10_000, ge=1, json_schema_extra=_also("PYTH_REQUEST_TIMEOUT_MS"), description="longest wait for an answer"
+    )
+    retry_s: float = Field(0.5, ge=0, description="pause before the one retry, where the service names none")
+    catalog_s: float = Field(300, ge=0, description="how long the list of feeds is kept, for each token")
+    connections: int = Field(20, ge=1, description="to the services at most")
+    max_answer_mb: float = Field(32, gt=0, description="largest answer that is read, in MiB")
+
+
 class Settings(_Group):
     """What a process reads when it starts, and never again."""
 
@@ -227,6 +275,9 @@ class Settings(_Group):
         description="embedded, the default, or influxdb://host:8086/bucket; influxdb also where only its URL is set",
     )
     influxdb: InfluxDB = InfluxDB()
+
+    feeds: str = Field("", description="Pyth feeds: pyth:, the service itself and the default, or a demo world's own")
+    pyth: Pyth = Pyth()
 
     state: str = Field("", description="where replicas agree on limits and idempotency keys: embedded, the default")
 
