@@ -130,7 +130,8 @@ class App:
         said = _said(self.settings, setting)
         if said.endswith(":"):  # the scheme alone: its group of settings has the address
             return f"QUANTDECK_{said[:-1].upper()}__URL"
-        return f"QUANTDECK_{setting.upper()}" if said else "QUANTDECK_HOME"
+        at_home = not kind.port or _scheme(self.settings, kind.port) in OF_THE_HOME
+        return "QUANTDECK_HOME" if at_home and not said else f"QUANTDECK_{setting.upper()}"
 
 
 def _digest(token: str) -> str | None:

@@ -12,7 +12,7 @@ import pytest
 
 from quantdeck.connections.pyth import MAX_PAUSE_S, PythApi
 from quantdeck.core.clock import Now
-from quantdeck.core.errors import Busy, NotInPast, QueryFailed, SourceError, Unreachable
+from quantdeck.core.errors import Busy, NotConfigured, NotInPast, QueryFailed, SourceError, Unreachable
 from quantdeck.settings import MisconfiguredError, Settings
 from quantdeck.settings import Pyth as Group
 from quantdeck.sources.pyth import InvalidToken, NotEntitled, Refused, UnknownFeed, clean_token
@@ -183,6 +183,19 @@ async def test_a_body_that_stalls_is_given_up_after_two_tries(talk):
     assert failed.value.details["type"] == "timeout"
     it.stub.stalled.set()
     assert len(it.stub.asked) == 2
+
+
+async def test_where_nothing_of_pyth_is_set_it_is_disabled_rather_than_out_of_reach():
+    with pytest.raises(NotConfigured, match="PYTH_PRO_ACCESS_TOKEN"):
+        await HttpPyth(Group()).ping()
+
+
+async def test_where_it_is_set_it_is_asked(talk):
+    it = await talk(failing=[(500, b"")])
+    with pytest.raises(Unreachable):
+        await it.pyth.ping()
+    await it.pyth.ping()
+    assert it.stub.asked == ["/v1/live"] * 2
 
 
 # what is answered

@@ -7,6 +7,7 @@ the services say of a failure is plain text of theirs; it is shortened, and clea
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import re
 from collections.abc import Sequence
@@ -183,6 +184,8 @@ class PythApi:
         if self._client is None:
             import httpx2
 
+            # At debug it writes down the headers of answers, which are others' and may repeat a token.
+            logging.getLogger("httpcore2").setLevel(logging.INFO)
             count = self._settings.connections
             self._client = httpx2.AsyncClient(
                 timeout=self._settings.request_timeout_ms / 1000,

@@ -11,15 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 from quantdeck.core.contract import Contract, Handler, Policy
-from quantdeck.core.errors import ErrorCode, ToolError
+from quantdeck.core.errors import ErrorCode, SourceError, ToolError
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.dialects.declaring import read
 from quantdeck.dialects.spec import Spec
 
-__all__ = ["AUTH", "INVALID_INPUT", "NOT_FOUND", "UPSTREAM", "pyth"]
+__all__ = ["AUTH", "ENTITLEMENT", "INVALID_INPUT", "NOT_FOUND", "RATE_LIMITED", "UPSTREAM", "pyth"]
 
 # the spec names its kinds of error but gives them no codes: these are its kinds
 AUTH = ErrorCode("auth", "No token, or not a valid one", 401)
+ENTITLEMENT = ErrorCode("entitlement", "A valid token that does not cover this", 403)
 NOT_FOUND = ErrorCode("not_found", "No such feed, or nothing at that time", 404)
 TIMEOUT = ErrorCode("timeout", "Pyth Pro API timed out", 504, retry=True)
 INVALID_INPUT = ErrorCode("invalid_input", "A value that is not acceptable", 400)
@@ -29,6 +30,9 @@ INTERNAL = ErrorCode("internal", "Unexpected server error", 500)
 MALFORMED = ErrorCode("-32602", "Invalid params", 400)
 
 _TIMED_OUT = "Pyth Pro API timed out. Try again or reduce the number of feeds."
+
+
+_KINDS = {code.code: code for code in (ENTITLEMENT, NOT_FOUND, TIMEOUT, INVALID_INPUT, RATE_LIMITED)}
 
 
 class Pyth(Spec):
@@ -41,7 +45,7 @@ class Pyth(Spec):
     internal = INTERNAL
     unavailable = UPSTREAM
     limited = RATE_LIMITED
-    common = (AUTH, NOT_FOUND, TIMEOUT, INVALID_INPUT, UPSTREAM, RATE_LIMITED, INTERNAL, MALFORMED)
+    common = (AUTH, ENTITLEMENT, NOT_FOUND, TIMEOUT, INVALID_INPUT, UPSTREAM, RATE_LIMITED, INTERNAL, MALFORMED)
     numerals = True
 
     def tool(
@@ -61,6 +65,10 @@ class Pyth(Spec):
             vary=("upstream",),
         )
         return lambda handler: read(handler, dialect=self, policy=policy, errors=errors)
+
+    def code_of(self, contract: Contract, error: SourceError) -> ErrorCode:
+        """The kind that the source names; of itself it knows better than its family."""
+        return _KINDS.get(error.details.get("type", "")) or super().code_of(contract, error)
 
     def failure(self, call: Any, error: ToolError) -> Answer | RpcFailure:
         code = error.code

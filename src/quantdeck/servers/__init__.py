@@ -21,6 +21,7 @@ NAMES = (
     "strategy-db-mcp",
     "portfolio-mcp",
     "backtest-events",
+    "pyth-pro",
 )  # fmt: skip
 """Each has its folder here, called as it is but for the hyphens."""
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from quantdeck.connections.databases import Databases
 from quantdeck.core.clock import Now
+from quantdeck.domain.calendars import market_of
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.demo_instruments import INSTRUMENTS, Instrument
 from quantdeck.domain.pyth_feeds import Catalog, Feed
@@ -46,6 +47,8 @@ _KINDS = {
     "metal": ("Metal.{}", "metal", _WEEK),
     "stock": ("Equity.US.{}/USD", "equity", _NEW_YORK),
 }
+
+_SESSIONS = {"premarket": "preMarket", "regular": "regular", "afterhours": "postMarket", "closed": "closed"}
 
 _TIMEFRAMES = {"1": "1m", "5": "5m", "15": "15m", "30": "30m", "60": "1h", "120": "2h", "240": "4h", "360": "6h",
                "720": "12h", "D": "1d", "W": "1d", "M": "1d"}  # fmt: skip
@@ -147,7 +150,7 @@ class DemoPyth(Pyth):
             "publisherCount": _PUBLISHERS,
             "exponent": _EXPONENT,
             "confidence": _mantissa(close * _CONFIDENCE),
-            "marketSession": "regular" if fresh else "closed",
+            "marketSession": _SESSIONS[market_of(instrument.symbol).session_at(at)] if fresh else "closed",
             "emaPrice": _mantissa(float(bars.close.mean())),
             "emaConfidence": _mantissa(close * _CONFIDENCE),
             # within a minute of trading the price is the newest there is

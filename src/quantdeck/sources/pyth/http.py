@@ -10,7 +10,7 @@ from typing import Any
 from quantdeck.connections.databases import Databases
 from quantdeck.connections.pyth import SOURCE, PythApi
 from quantdeck.core.clock import Now, iso
-from quantdeck.core.errors import NotInPast, QueryFailed, Unreachable
+from quantdeck.core.errors import NotConfigured, NotInPast, QueryFailed, Unreachable
 from quantdeck.core.wire import digest
 from quantdeck.domain.pyth_feeds import Catalog, read_feed
 from quantdeck.domain.pyth_numbers import exact
@@ -37,11 +37,16 @@ class HttpPyth(Pyth):
     source = SOURCE
 
     def __init__(self, settings: Group, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._chosen = settings != Group()
         self._api = PythApi(settings)
         self._catalogs = Kept[Catalog](settings.catalog_s, clock=clock)
         self._covered = Kept[frozenset[int]](settings.catalog_s, clock=clock)
 
     async def ping(self) -> None:
+        """Nobody who set nothing of Pyth is told that it is out of reach."""
+        if not self._chosen:
+            told = "No Pyth Pro token is set; set PYTH_PRO_ACCESS_TOKEN (https://pyth.network/pricing has them)"
+            raise NotConfigured(told, source=SOURCE, setting="QUANTDECK_PYTH__ACCESS_TOKEN")
         await self._api.live()
 
     async def close(self) -> None:

@@ -1,0 +1,96 @@
+"""get_symbols: which feeds there are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from quantdeck.core.clock import Now
+from quantdeck.dialects.pyth import pyth as spec
+from quantdeck.domain.pyth_feeds import Feed
+from quantdeck.servers.pyth_pro.access import Access
+from quantdeck.servers.pyth_pro.asking import market_state
+from quantdeck.sources.pyth import Pyth
+
+
+class Symbol(TypedDict):
+    pyth_lazer_id: int
+    name: str
+    symbol: str
+    description: str
+    asset_type: str
+    instrument_type: str
+    exponent: int | None
+    min_channel: Annotated[str, Field(description="The fastest it has; slower ones work too")]
+    state: Annotated[str, Field(description="Only stable feeds have prices")]
+    hermes_id: str | None
+    quote_currency: str | None
+    market_open: Annotated[bool | None, Field(description="By its schedule; null where that is not known")]
+    market_changes_at: NotRequired[Annotated[str, Field(description="When that next changes")]]
+
+
+class Symbols(TypedDict):
+    feeds: list[Symbol]
+    count: int
+    total_available: int
+    has_more: bool
+    offset: int
+    next_offset: int | None
+    note: NotRequired[str]
+
+
+@spec.tool()
+async def get_symbols(
+    pyth: Pyth,
+    access: Access,
+    now: Now,
+    query: Annotated[str | None, Field(description='Text filter (e.g. "BTC", "gold", "AAPL")')] = None,
+    asset_type: Annotated[
+        str | None,
+        Field(description="crypto, fx, equity, metal, rates, commodity, funding-rate, or another that feeds have"),
+    ] = None,
+    offset: Annotated[int, Field(ge=0, description="Pagination offset (default 0)")] = 0,
+    limit: Annotated[int, Field(ge=1, le=200, description="Results per page (default 50, max 200)")] = 50,
+) -> Symbols:
+    """List available Pyth Pro price feeds.
+
+    Use this FIRST: it finds the symbols and ids that get_latest_price, get_historical_price and get_candlestick_data
+    take. Filter by asset type, or by words of name, symbol and description; next_offset begins the next page.
+    """
+    catalog = await access.timed(pyth.catalog(token=access.token))
+    found = catalog.matching(query or "", asset_type or "")
+    page = found[offset : offset + limit]
+    end = offset + len(page)
+    access.note(
+        asset_types=sorted({feed.asset_type for feed in page}), num_feeds=len(found), num_feeds_returned=len(page)
+    )
+    answer: Symbols = {
+        "feeds": [_row(feed, now) for feed in page],
+        "count": len(page),
+        "total_available": len(found),
+        "has_more": end < len(found),
+        "offset": offset,
+        "next_offset": end if end < len(found) else None,
+    }
+    if not found:
+        answer["note"] = f"No feed matches. Asset types there are: {', '.join(catalog.asset_types)}"
+    return answer
+
+
+def _row(feed: Feed, now: Now) -> Any:
+    return {
+        "pyth_lazer_id": feed.id,
+        "name": feed.name,
+        "symbol": feed.symbol,
+        "description": feed.description,
+        "asset_type": feed.asset_type,
+        "instrument_type": feed.instrument_type,
+        "exponent": feed.exponent,
+        "min_channel": feed.min_channel,
+        "state": feed.state,
+        "hermes_id": feed.hermes_id,
+        "quote_currency": feed.quote_currency,
+        **market_state(feed, now),
+    }
