@@ -35,12 +35,15 @@ from quantdeck.transports.sdk_seams import accepts_calls, is_modern, no_tracing
 from quantdeck.transports.sessions import Sessions
 from quantdeck.transports.watchers import MAX_WATCHED, Watchers
 
-__all__ = ["CALLER_KEY", "Endpoint", "is_valid", "is_well_formed", "mcp_server"]
+__all__ = ["CALLER_KEY", "UPSTREAM_HEADER", "Endpoint", "is_valid", "is_well_formed", "mcp_server"]
 
 log = logging.getLogger(__name__)
 
 CALLER_KEY = "quantdeck.caller"
 """Where the HTTP transport leaves the caller in the request's scope."""
+
+UPSTREAM_HEADER = "x-pyth-access-token"
+"""Where a client over HTTP puts its own token for the service behind a tool; Authorization is ours."""
 
 LIST_TTL_MS = 60_000
 _OBJECT = (dict, NoneType)
@@ -182,6 +185,7 @@ class Endpoint:
             session_id=headers.get("mcp-session-id") or self.process_id,
             correlation_id=headers.get("x-correlation-id") or meta.get("quantdeck/corr_id"),
             idempotency_key=headers.get("idempotency-key") or meta.get("quantdeck/idempotency_key"),
+            upstream_token=headers.get(UPSTREAM_HEADER),
             user_agent=headers.get("user-agent"),
             peer=request.client.host if request is not None and request.client else None,
             request_bytes=_size(arguments),

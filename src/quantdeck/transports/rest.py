@@ -23,6 +23,7 @@ from quantdeck.transports.asgi import (
     reply,
     while_connected,
 )
+from quantdeck.transports.mcp import UPSTREAM_HEADER
 from quantdeck.transports.merging import merged
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ def _facts(scope: Scope, body: bytes, asked: _Asked) -> dict[str, Any]:
         "transport": "rest",
         "correlation_id": asked.correlation_id,
         "idempotency_key": asked.idempotency_key,
+        "upstream_token": header(scope, UPSTREAM_HEADER.encode()),
         "user_agent": header(scope, b"user-agent"),
         "peer": scope["client"][0] if scope["client"] else None,
         "request_bytes": len(body),

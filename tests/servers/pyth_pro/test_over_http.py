@@ -1,0 +1,81 @@
+"""pyth-pro over HTTP: each client's own token, and ids that tell its calls from others'."""
+
+from __future__ import annotations
+
+import pytest
+
+from quantdeck.servers import load
+from quantdeck.settings import Pyth
+from tests.support.contracts import contract_of
+from tests.support.over_http import body_of, served
+from tests.support.pyth_stub import KEY, PARTLY, PythStub
+
+ERRORS = contract_of("pyth")["errors"]
+ASKED = {"ids": [1]}
+
+
+def made(_):
+    return (load("pyth-pro"),)
+
+
+def group(stub, **said):
+    return Pyth(router_url=stub.url, history_url=stub.url, retry_s=0, **said)
+
+
+def used(stub):
+    return stub.last("/latest_price").headers["authorization"]
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+async def test_each_client_is_answered_with_its_own_token(tmp_path, stateless):
+    async with (
+        PythStub().serving() as stub,
+        served(tmp_path, make=made, stateless=stateless, pyth=group(stub, access_token="the-servers-own")) as server,
+    ):
+        for token in (KEY, PARTLY):
+            headers = {"X-Pyth-Access-Token": token}
+            answer = await server.rest("get_latest_price", headers, arguments=ASKED)
+            assert (answer.status_code, used(stub)) == (200, f"Bearer {token}")
+            server.http.headers |= headers
+            for era in ("legacy", "auto"):
+                async with server.client(era) as client:
+                    assert not (await client.call_tool("get_latest_price", ASKED)).is_error
+                assert used(stub) == f"Bearer {token}"
+            del server.http.headers["x-pyth-access-token"]
+        refused = await server.rest("get_latest_price", arguments=ASKED)
+        assert (refused.status_code, used(stub)) == (401, "Bearer the-servers-own")
+        hashes = {event["token_hash"] for event in server.events}
+        assert len(hashes) == 3
+        assert not any(token in str(server.events) for token in (KEY, PARTLY, "the-servers-own"))
+
+
+async def test_a_clients_token_that_is_none_is_not_repeated(tmp_path):
+    async with PythStub().serving() as stub, served(tmp_path, make=made, pyth=group(stub)) as server:
+        answer = await server.rest("get_latest_price", {"X-Pyth-Access-Token": "two words"}, arguments=ASKED)
+        assert (answer.status_code, "two words" in answer.text) == (401, False)
+        assert ERRORS["invalid_token"] in answer.text
+        assert stub.asked == []
+
+
+@pytest.mark.parametrize(
+    "arguments, status",
+    [(ASKED, 401), ({"ids": [1], "channel": "x"}, 400), ({"bogus": 1}, 400), ({}, 400)],
+)
+async def test_over_rest_a_failure_has_its_status(tmp_path, arguments, status):
+    async with PythStub().serving() as stub, served(tmp_path, make=made, pyth=group(stub)) as server:
+        assert (await server.rest("get_latest_price", arguments=arguments)).status_code == status
+
+
+async def test_without_sessions_calls_are_told_apart_by_their_own_ids(tmp_path):
+    async with (
+        PythStub().serving() as stub,
+        served(tmp_path, make=made, stateless=True, pyth=group(stub, access_token=KEY)) as server,
+    ):
+        for number in (1, 2):
+            answer = await server.modern("get_symbols", limit=number)
+            assert body_of(answer)["result"]["structuredContent"]["count"] == number
+        first, second = server.events
+        assert first["request_id"] != second["request_id"]
+        assert first["session_id"] == second["session_id"]
+        assert first["client_ip_hash"] == second["client_ip_hash"]
+        assert {first["transport"], second["transport"]} == {"http"}
