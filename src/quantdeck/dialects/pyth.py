@@ -66,6 +66,11 @@ class Pyth(Spec):
         )
         return lambda handler: read(handler, dialect=self, policy=policy, errors=errors)
 
+    def readable(self, *, cache_s: float | None = None) -> Callable[[Handler], Contract]:
+        """Declare what a resource or a prompt is made of."""
+        policy = Policy(deadline_s=30.0, cache_s=cache_s, open_world=True, vary=("upstream",))
+        return lambda handler: read(handler, dialect=self, policy=policy, is_tool=False)
+
     def code_of(self, contract: Contract, error: SourceError) -> ErrorCode:
         """The kind that the source names; of itself it knows better than its family."""
         return _KINDS.get(error.details.get("type", "")) or super().code_of(contract, error)

@@ -2,6 +2,8 @@
 
 from quantdeck.core.server import Server
 from quantdeck.servers import tools
+from quantdeck.servers.pyth_pro.prompts import PROMPTS
+from quantdeck.servers.pyth_pro.resources import RESOURCES, TEMPLATES
 
 SERVER = Server(
     name="pyth-pro",
@@ -19,4 +21,7 @@ SERVER = Server(
         "get_historical_price",
         "get_latest_price",
     ),
+    resources=RESOURCES,
+    templates=TEMPLATES,
+    prompts=PROMPTS,
 )
