@@ -316,9 +316,9 @@ class Settings(_Group):
         None, ge=0, le=65535, json_schema_extra=_also("MCP_SERVER_PORT"), description="of HTTP, and it counts first"
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_level)] = Field(
-        "info", description="debug, info, warning (or warn), error"
+        "info", json_schema_extra=_also("PYTH_LOG_LEVEL"), description="debug, info, warning (or warn), error"
     )
-    log_file: File | None = Field(None, description="default: stderr")
+    log_file: File | None = Field(None, json_schema_extra=_also("PYTH_LOG_FILE"), description="default: stderr")
 
     @model_validator(mode="before")
     @classmethod

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import redirect_stdout, suppress
 from functools import cache
@@ -113,6 +114,14 @@ def _transports() -> dict[str, Any]:
     with redirect_stdout(printed), suppress(SystemExit):
         cli.main(["serve", "--help"])
     return {"stdio": ANY} | ({"http": ANY} if "--http" in printed.getvalue() else {})
+
+
+def _flags(command: str) -> set[str]:
+    """The options of a command of ours."""
+    printed = io.StringIO()
+    with redirect_stdout(printed), suppress(SystemExit):
+        cli.main([command, "--help"])
+    return set(re.findall(r"--[a-z][a-z-]*", printed.getvalue().rpartition("options:")[2])) - {"--help"}
 
 
 def _statuses(codes: Iterable[ErrorCode]) -> dict[str, int]:
@@ -229,7 +238,7 @@ def _pyth() -> dict[str, Any]:
         },
         "log_levels": dict.fromkeys(get_args(Settings.model_fields["log_level"].annotation), ANY),
         "settings": {name: found.default for name, found in _settings().items() if name.startswith(("PYTH_", "PORT"))},
-        "flags": {},
+        "flags": dict.fromkeys(_flags("pyth"), ANY),
         "resources": {found["uri"]: found["description"] for found in resources(of_server)},
         "resource_cache_s": {found["uri"]: found["cache_ttl_s"] for found in resources(of_server)},
         "prompts": {found["name"]: found["description"] for found in prompts(of_server)},
