@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import tracemalloc
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
@@ -19,7 +20,7 @@ from quantdeck.sources.pyth import InvalidToken, NotEntitled, Refused, UnknownFe
 from quantdeck.sources.pyth.http import HttpPyth
 from tests.support.clock import Ticks
 from tests.support.held import Held
-from tests.support.pyth_stub import FEEDS, KEY, PARTLY, PythStub
+from tests.support.pyth_stub import FEEDS, KEY, PARTLY, PythStub, feed
 
 NOW = Now.of(datetime(2026, 6, 1, 12, tzinfo=UTC), fixed=False)
 CHANNEL = "fixed_rate@200ms"
@@ -366,9 +367,30 @@ async def test_rows_that_make_no_sense_are_dropped_and_the_rest_are_there(talk):
     assert len((await it.pyth.catalog(token=None)).feeds) == len(FEEDS)
 
 
+async def test_the_whole_list_takes_little_memory_and_nonsense_of_its_size_is_nonsense(talk):
+    rows = [feed(n, f"Crypto.X{n}/USD", "A COIN", pad="x" * 350) for n in range(1, 3501)]
+    body = orjson.dumps(rows)
+    it = await talk(feeds=rows)
+    await it.pyth.ping()  # whatever is imported on the way is none of it
+    tracemalloc.start()
+    try:
+        catalog = await it.pyth.catalog(token=None)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (len(catalog.feeds), len(body) > 3_000_000, peak < 40 * 2**20) == (3500, True, True)
+    for nonsense in (b"[" * 600_000, body[:-1], body.replace(b'"exponent":-8', b'"exponent":NaN')):
+        it.stub.failing = [(200, nonsense)]
+        it.ticks.advance(400)
+        with pytest.raises(Unreachable, match="no JSON"):
+            await it.pyth.catalog(token=None)
+
+
 async def test_what_a_token_covers_is_a_list_of_its_own(talk):
     it = await talk()
-    assert await it.pyth.covered(token=PARTLY) == {f["pyth_lazer_id"] for f in FEEDS if f["asset_type"] == "crypto"}
+    assert await it.pyth.covered(token=PARTLY) == {
+        row["pyth_lazer_id"] for row in FEEDS if row["asset_type"] == "crypto"
+    }
     assert it.stub.last("/symbols").query == {"entitled_only": "true"}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
@@ -46,6 +48,7 @@ class LeftOut(TypedDict):
 Channel = Annotated[str | None, Field(description="Override default channel")]
 
 _ROUNDS = 12
+_STATES_KEPT = 2048
 _NAMED = 8
 _NOT_READY = ("beta", "coming_soon")
 
@@ -241,12 +244,18 @@ def _nothing_left(asked: Question) -> ToolError:
     return NOT_FOUND(told, missing=list(asked.missing))
 
 
-def market_state(feed: Feed | None, at: Now) -> dict[str, Any]:
-    """Whether a feed's market is open, and when that changes; nothing where its schedule is not known."""
-    schedule = schedule_of(feed.schedule) if feed is not None else None
-    if schedule is None:
+def market_state(feed: Feed | None, at: Now) -> Mapping[str, Any]:
+    """Whether a feed's market is open, and when that changes; None where its schedule is not known."""
+    return _state("" if feed is None else feed.schedule, int(at.timestamp()) // 60)
+
+
+@lru_cache(_STATES_KEPT)
+def _state(schedule: str, minute: int) -> Mapping[str, Any]:
+    """By the minute, which is as finely as markets open and close: a page of feeds has few schedules."""
+    read = schedule_of(schedule)
+    if read is None:
         return {"market_open": None}
-    state = schedule.state(at)
+    state = read.state(datetime.fromtimestamp(minute * 60, UTC))
     changes = {} if state.changes_at is None else {"market_changes_at": iso(state.changes_at)}
     return {"market_open": state.is_open, **changes}
 
