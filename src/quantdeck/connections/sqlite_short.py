@@ -20,7 +20,7 @@ _STEPS = 5000
 _LARGE_S = 0.001
 """Work of our own in few of its steps: large values."""
 _WAITED_S = 0.01
-"""Longer than a busy machine keeps us from our turn, twice in succession: a cold or distant disk."""
+"""Longer than a busy machine keeps us from our turn: a cold or distant disk."""
 _IN_A_ROW = 8
 _MARKED_S = 60.0
 _MOST_MARKED = 1000
@@ -29,8 +29,11 @@ _MOST_MARKED = 1000
 class ShortReads:
     """Which statements are short, as far as is known. Every one is, until it shows otherwise."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, worked: Callable[[], float] = time.thread_time
+    ) -> None:
+        """`worked` is the processor time that this thread has had; both are for tests."""
+        self._clock, self._worked = clock, worked
         self._long_until: dict[str, float] = {}
         self._suspects: set[str] = set()
         self._done = 0
@@ -43,7 +46,7 @@ class ShortReads:
         values: Sequence[object],
     ) -> T | None:
         """What it reads, or None where it has to go to a thread."""
-        began, began_cpu_s = self._clock(), time.thread_time()
+        began, began_cpu_s = self._clock(), self._worked()
         until = self._long_until.get(sql)
         if until is not None:
             if began < until:
@@ -58,7 +61,7 @@ class ShortReads:
             return None
         finally:
             connection.set_progress_handler(None, 0)
-            self._judge(sql, time.thread_time() - began_cpu_s, self._clock() - began)
+            self._judge(sql, self._worked() - began_cpu_s, self._clock() - began)
 
     def in_a_row(self) -> bool:
         """Whether there have been so many that others should have their turn."""
@@ -66,15 +69,13 @@ class ShortReads:
         return not self._done
 
     def _judge(self, sql: str, worked_s: float, took_s: float) -> None:
-        if worked_s > _LARGE_S:
-            self._mark(sql)
-        elif took_s < _WAITED_S:
+        if worked_s < _LARGE_S and took_s < _WAITED_S:
             self._suspects.discard(sql)
         elif sql in self._suspects:
             self._suspects.discard(sql)
             self._mark(sql)
         elif len(self._suspects) < _MOST_MARKED:
-            self._suspects.add(sql)  # once can be another process's turn on this core
+            self._suspects.add(sql)  # once can be the collector's turn, or another process's on this core
 
     def _mark(self, sql: str) -> None:
         while len(self._long_until) >= _MOST_MARKED:

@@ -96,9 +96,9 @@ async def denied(serve):
     owner = await serve("portfolio-mcp", database=dsn)
     await add_account(owner.desk)
     await server.sql(
-        "DO $$ BEGIN CREATE ROLE stranger LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
+        "DO $$ BEGIN CREATE ROLE outsider LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
     )
-    return dsn.replace("quantdeck@", "stranger@", 1)
+    return dsn.replace("quantdeck@", "outsider@", 1)
 
 
 @pytest.mark.services
@@ -112,7 +112,7 @@ async def test_what_postgresql_does_not_grant_is_unauthorized(serve_as_it_is, de
 @pytest.mark.services
 @pytest.mark.parametrize("tool", ASKED)
 async def test_a_login_that_postgresql_refuses_is_unauthorized(serve_as_it_is, denied, tool):
-    nobody = denied.replace("stranger@", "nobody_at_all@", 1)
+    nobody = denied.replace("outsider@", "nobody_at_all@", 1)
     portfolio = await serve_as_it_is("portfolio-mcp", database=nobody)
     code, message = await portfolio.refused(tool, **ASKED[tool])
     assert (code, "refused the login" in message) == ("UNAUTHORIZED", True)
