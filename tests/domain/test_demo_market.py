@@ -10,7 +10,7 @@ from quantdeck.domain.arrays import Floats
 from quantdeck.domain.candles import Bars, faults, joined
 from quantdeck.domain.demo_instruments import INSTRUMENTS
 from quantdeck.domain.demo_market import DAY_S, DemoMarket
-from quantdeck.domain.demo_sessions import shape_of, weight_of
+from quantdeck.domain.demo_sessions import shape_of
 from quantdeck.domain.timeframes import MINUTE
 
 EPOCH = date(1970, 1, 1)
@@ -104,7 +104,7 @@ def test_volatility_clusters_and_tails_are_fat(symbol):
 @pytest.mark.parametrize("symbol", ["BTC/USD", "SPY", "EUR/USD"])
 def test_days_move_as_much_as_the_instrument_says(symbol):
     ends = [market().ends(INSTRUMENTS[symbol], day)[0] for day in range(18_000, 20_000)]
-    trading = [weight_of(INSTRUMENTS[symbol], day) > 0.5 for day in range(18_000, 19_999)]
+    trading = [shape_of(INSTRUMENTS[symbol], day).variance.sum() > 0.5 for day in range(18_000, 19_999)]
     moved = np.diff(ends)[trading].std()
     assert moved == pytest.approx(INSTRUMENTS[symbol].daily_volatility, rel=0.3)
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from pydantic import SecretStr
-
 from quantdeck.app import open_app
 from quantdeck.collectors.demo import copied
 from quantdeck.commands import UsageError, chosen_servers, logged, up_to
+from quantdeck.commands.worlds import add_into_demo, bars_of_a_file
 from quantdeck.core.errors import SourceError
 from quantdeck.domain.demo_instruments import INSTRUMENTS
 from quantdeck.settings import Settings
@@ -23,28 +22,16 @@ def add(command: argparse.ArgumentParser) -> None:
     demo.add_argument("--days", type=up_to(3650), default=30, help="up to the present (default 30, at most 3650)")
     demo.add_argument("--seed", type=up_to(2**63 - 1), default=7, help="of the market (default 7)")
     demo.add_argument("--symbols", metavar="A,B", help=f"which, with commas between (default all {len(INSTRUMENTS)})")
-    demo.add_argument("--into-demo", action="store_true", help="allow it in a demo world, into a file of its own")
+    add_into_demo(demo)
     demo.add_argument("--quiet", action="store_true", help="say nothing of what is done")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    settings = _chosen(Settings.read(), into_demo=arguments.into_demo)
+    settings = bars_of_a_file(Settings.read(), arguments)
     symbols = list(INSTRUMENTS) if arguments.symbols is None else arguments.symbols.split(",")
     if unknown := [symbol for symbol in symbols if symbol not in INSTRUMENTS]:
         raise UsageError(f"the demo market has no {unknown[0][:40]!r}; there are {', '.join(INSTRUMENTS)}")
     return logged(settings, _collect(settings, symbols, arguments), level="error")
-
-
-def _chosen(settings: Settings, *, into_demo: bool) -> Settings:
-    """A demo world's own bars are computed, so what is copied into one goes to its file."""
-    if not settings.is_demo:
-        return settings
-    if not into_demo:
-        raise UsageError(
-            f"{settings.home_path} is a demo world, which computes this market already; collect into another "
-            "QUANTDECK_HOME, or say --into-demo to have it in a file as well"
-        )
-    return settings.model_copy(update={"candles": SecretStr("embedded")})
 
 
 async def _collect(settings: Settings, symbols: list[str], arguments: argparse.Namespace) -> None:

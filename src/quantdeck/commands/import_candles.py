@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pydantic import SecretStr
-
 from quantdeck.app import open_app
 from quantdeck.collectors.bar_files import FileProblem
 from quantdeck.collectors.bar_files.columns import FIELDS
@@ -19,6 +17,7 @@ from quantdeck.collectors.bar_files.progress import Progress
 from quantdeck.collectors.bar_files.rejects import Rejects
 from quantdeck.collectors.bar_files.times import UNITS, zone
 from quantdeck.commands import UsageError, logged
+from quantdeck.commands.worlds import add_into_demo, bars_of_a_file
 from quantdeck.core.clock import iso
 from quantdeck.core.errors import SourceError
 from quantdeck.domain.timeframes import TIMEFRAMES
@@ -46,25 +45,13 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("--rejects", type=Path, metavar="FOLDER", help="for rejected rows (default: beside the file)")
     command.add_argument("--replace", action="store_true", help="forget what is stored of a symbol first")
     command.add_argument("--dry-run", action="store_true", help="read and report, and store nothing")
-    command.add_argument("--into-demo", action="store_true", help="allow it in a demo world, whose answers say demo")
+    add_into_demo(command)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    settings = _chosen(Settings.read(), into_demo=arguments.into_demo)
+    settings = bars_of_a_file(Settings.read(), arguments)
     wishes = _wishes(arguments)
     return logged(settings, _imported(settings, arguments, wishes), level="error")
-
-
-def _chosen(settings: Settings, *, into_demo: bool) -> Settings:
-    """A demo world's own bars are computed, so what is imported into one goes to its file."""
-    if not settings.is_demo:
-        return settings
-    if not into_demo:
-        raise UsageError(
-            f"{settings.home_path} is a demo world, and all that it answers is called demo; import into another "
-            "QUANTDECK_HOME, or say --into-demo"
-        )
-    return settings.model_copy(update={"candles": SecretStr("embedded")})
 
 
 def _wishes(arguments: argparse.Namespace) -> Wishes:

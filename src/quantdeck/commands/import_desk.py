@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from quantdeck.commands import UsageError
+from quantdeck.commands.worlds import add_from_demo, add_into_demo, refuse_demo, refuse_made_up
 from quantdeck.connections.databases import Databases
 from quantdeck.core.clock import Clock
 from quantdeck.core.errors import SourceError
@@ -38,8 +39,8 @@ EXAMPLE = """\
 def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("file", nargs="?", metavar="FILE.json", help="the file; - for what is piped in")
     command.add_argument("--replace", action="store_true", help="remove other positions of the file's accounts")
-    command.add_argument("--into-demo", action="store_true", help="allow it where the home is a demo world")
-    command.add_argument("--from-demo", action="store_true", help="allow made-up data of a demo world in a real home")
+    add_into_demo(command)
+    add_from_demo(command)
     command.add_argument("--example", action="store_true", help="print a file to begin with, and do nothing")
 
 
@@ -52,16 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = Settings.read()
     try:
         file = read(_contents(arguments.file), account=settings.account)
-        if settings.is_demo and not arguments.into_demo:
-            raise UsageError(
-                f"{settings.home_path} is a demo world, whose answers all say that they are made up; choose another "
-                "QUANTDECK_HOME, or say --into-demo"
-            )
-        if file.source == "demo" and not settings.is_demo and not arguments.from_demo:
-            raise UsageError(
-                f"{arguments.file} was taken out of a demo world, so it is made up, and this home is real; say "
-                "--from-demo if you want it here"
-            )
+        refuse_demo(settings, arguments)
+        refuse_made_up(settings, arguments, made_up=file.source == "demo")
         counts = asyncio.run(_brought(settings, file, replace=arguments.replace))
     except FileProblems as error:
         problems = "".join(f"\n  {problem}" for problem in error.problems)

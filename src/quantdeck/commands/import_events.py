@@ -8,6 +8,7 @@ from pathlib import Path
 from time import monotonic
 
 from quantdeck.commands import UsageError
+from quantdeck.commands.worlds import add_from_demo, add_into_demo, refuse_demo, refuse_made_up
 from quantdeck.settings import Settings
 
 __all__ = ["add", "run"]
@@ -29,8 +30,8 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--rejects", type=Path, metavar="FILE", help="lines that are no events (default: FILE.rejects.jsonl)"
     )
-    command.add_argument("--into-demo", action="store_true", help="allow it where the home is a demo world")
-    command.add_argument("--from-demo", action="store_true", help="allow made-up data of a demo world in a real home")
+    add_into_demo(command)
+    add_from_demo(command)
     command.add_argument("--example", action="store_true", help="print a file to begin with, and do nothing")
 
 
@@ -41,11 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.file is None:
         raise UsageError("name the file to import; `quantdeck import events --example` prints one to begin with")
     settings = Settings.read()
-    if settings.is_demo and not arguments.into_demo:
-        raise UsageError(
-            f"{settings.home_path} is a demo world, whose answers all say that they are made up; choose another "
-            "QUANTDECK_HOME, or say --into-demo"
-        )
+    refuse_demo(settings, arguments)
     return _imported(settings, arguments)
 
 
@@ -57,11 +54,7 @@ def _imported(settings: Settings, arguments: argparse.Namespace) -> int:
     path: Path = arguments.file
     rejects = arguments.rejects or path.with_name(f"{path.name}.rejects.jsonl")
     try:
-        if made_up(path) and not settings.is_demo and not arguments.from_demo:
-            raise UsageError(
-                f"{path} was taken out of a demo world, so it is made up, and this home is real; say --from-demo if "
-                "you want it here"
-            )
+        refuse_made_up(settings, arguments, made_up=made_up(path))
         with EventLog.open(log_path(settings), batch=100_000) as log:
             done = import_lines(
                 log,

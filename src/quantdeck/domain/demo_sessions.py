@@ -12,7 +12,7 @@ from quantdeck.domain.calendars import AFTERHOURS, CRYPTO, NYSE, OPENING, PREMAR
 from quantdeck.domain.demo_instruments import Instrument
 from quantdeck.domain.demo_market import DAY_S, DayShape
 
-__all__ = ["shape_of", "weight_of"]
+__all__ = ["shape_of"]
 
 _MINUTES = 1440
 _BEGAN = date(1970, 1, 1)
@@ -39,11 +39,6 @@ class _Part(NamedTuple):
 def shape_of(instrument: Instrument, day: int) -> DayShape:
     """Of the instrument's market; the day is counted from 1970."""
     return _shape(_parts(market_of(instrument.symbol), day))
-
-
-def weight_of(instrument: Instrument, day: int) -> float:
-    """The variance of the whole day, 1 for a usual trading day."""
-    return float(shape_of(instrument, day).variance.sum())
 
 
 @lru_cache(_KEPT_DAYS)
