@@ -27,7 +27,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    settings = bars_of_a_file(Settings.read(), arguments)
+    settings = bars_of_a_file(Settings.read(), arguments, "which computes this market already")
     symbols = list(INSTRUMENTS) if arguments.symbols is None else arguments.symbols.split(",")
     if unknown := [symbol for symbol in symbols if symbol not in INSTRUMENTS]:
         raise UsageError(f"the demo market has no {unknown[0][:40]!r}; there are {', '.join(INSTRUMENTS)}")

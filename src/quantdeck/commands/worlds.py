@@ -22,12 +22,14 @@ def add_from_demo(command: argparse.ArgumentParser) -> None:
     command.add_argument("--from-demo", action="store_true", help="allow made-up data of a demo world in a real home")
 
 
-def refuse_demo(settings: Settings, arguments: argparse.Namespace) -> None:
-    """Bring nothing into a demo world, all of whose answers say that they are made up."""
+ALL_MADE_UP = "whose answers all say that they are made up"
+
+
+def refuse_demo(settings: Settings, arguments: argparse.Namespace, why: str = ALL_MADE_UP) -> None:
+    """Bring nothing into a demo world."""
     if settings.is_demo and not arguments.into_demo:
         raise UsageError(
-            f"{settings.home_path} is a demo world, whose answers all say that they are made up; choose another "
-            "QUANTDECK_HOME, or say --into-demo"
+            f"{settings.home_path} is a demo world, {why}; choose another QUANTDECK_HOME, or say --into-demo"
         )
 
 
@@ -40,7 +42,7 @@ def refuse_made_up(settings: Settings, arguments: argparse.Namespace, *, made_up
         )
 
 
-def bars_of_a_file(settings: Settings, arguments: argparse.Namespace) -> Settings:
+def bars_of_a_file(settings: Settings, arguments: argparse.Namespace, why: str = ALL_MADE_UP) -> Settings:
     """Where bars are to go: a demo world's own are computed, so what is brought into one goes to its file."""
-    refuse_demo(settings, arguments)
+    refuse_demo(settings, arguments, why)
     return settings.model_copy(update={"candles": SecretStr("embedded")}) if settings.is_demo else settings
