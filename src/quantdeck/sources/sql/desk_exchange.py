@@ -55,8 +55,8 @@ async def bring_in(database: Database, file: DeskFile, *, now: Now, account: str
         for row in file.accounts:
             await bringing.account(row, row.account_id or account)
         await _check_accounts(database, file, account)
-        for position in file.positions:
-            await bringing.position(position, position.account_id or account)
+        await _check_owners(database, file, account)
+        await bringing.positions({made_id(row, row.account_id or account): row for row in file.positions}, account)
         for limits in file.risk_limits:
             await bringing.limits(limits, limits.account_id or account)
         counts = bringing.counts
@@ -106,17 +106,25 @@ class _Bringing:
         }  # fmt: skip
         await self._write("accounts", said, there, row.created_at, row.updated_at)
 
-    async def position(self, row: PositionRow, account: str) -> None:
-        key = made_id(row, account)
-        there = await self._there("positions", position_id=key)
-        if there is not None and there["account_id"] != account:
-            raise FileProblems([f"position {key}: belongs to the account {there['account_id']!r}, not to {account!r}"])
-        self._positions.add(key)
+    async def positions(self, rows: Mapping[str, PositionRow], account: str) -> None:
+        """All at once: there may be a hundred thousand, and two statements for each take half a minute."""
+        owners = {key: row.account_id or account for key, row in rows.items()}
+        there: dict[str, Row] = {}
+        for owner in sorted(set(owners.values())):
+            columns = ", ".join(("position_id", *_COLUMNS["positions"], *_TIMES))
+            held = await self._database.rows(f"SELECT {columns} FROM positions WHERE account_id = :a", a=owner)  # noqa: S608 - our own
+            there |= {row["position_id"]: row for row in held}
+        judged = [self._position(key, owners[key], row, there.get(key)) for key, row in rows.items()]
+        if different := [row for row in judged if row is not None]:
+            await self._database.execute_many(_upsert("positions"), different)
+        self._positions |= rows.keys()
+
+    def _position(self, key: str, account: str, row: PositionRow, there: Row | None) -> dict[str, Any] | None:
         opened_at = row.opened_at or (there and there["opened_at"]) or self._since(row.created_at, row.updated_at)
         if row.closed_at is not None and row.closed_at < opened_at:
             opened_at = row.closed_at  # it was left out, and is not known
         said = {**row.model_dump(), "position_id": key, "account_id": account, "opened_at": opened_at}
-        await self._write("positions", said, there, row.created_at, row.updated_at)
+        return self._judged("positions", said, there, row.created_at, row.updated_at)
 
     async def limits(self, row: LimitsRow, account: str) -> None:
         said = {**row.model_dump(), "account_id": account}
@@ -124,15 +132,13 @@ class _Bringing:
         await self._write("risk_limits", said, there, row.created_at, row.updated_at)
 
     async def remove_others(self, accounts: set[str]) -> int:
-        removed = 0
+        gone: list[dict[str, Any]] = []
         for account in sorted(accounts):
             held = await self._database.rows("SELECT position_id FROM positions WHERE account_id = :a", a=account)
-            for row in held:
-                if row["position_id"] not in self._positions:
-                    removed += await self._database.execute(
-                        "DELETE FROM positions WHERE position_id = :key", key=row["position_id"]
-                    )
-        return removed
+            gone += [{"key": row["position_id"]} for row in held if row["position_id"] not in self._positions]
+        if gone:
+            await self._database.execute_many("DELETE FROM positions WHERE position_id = :key", gone)
+        return len(gone)
 
     def _since(self, created_at: datetime | None, updated_at: datetime | None) -> datetime:
         """When it became known, as far as that was said."""
@@ -143,14 +149,19 @@ class _Bringing:
         places = " AND ".join(f"{name} = :{name}" for name in key)
         return await self._database.row(f"SELECT {columns} FROM {table} WHERE {places}", **key)  # noqa: S608 - our own
 
-    async def _write(
+    async def _write(self, table: str, said: Mapping[str, Any], there: Row | None, *times: datetime | None) -> None:
+        if (row := self._judged(table, said, there, *times)) is not None:
+            await self._database.execute(_upsert(table), **row)
+
+    def _judged(
         self,
         table: str,
         said: Mapping[str, Any],
         there: Row | None,
-        created_at: datetime | None,
-        updated_at: datetime | None,
-    ) -> None:
+        created_at: datetime | None = None,
+        updated_at: datetime | None = None,
+    ) -> dict[str, Any] | None:
+        """The row as it is to be, or None where it is so already; counted."""
         row = {name: said[name] for name in (*_KEYS[table], *_COLUMNS[table])}
         row["created_at"] = created_at or (there["created_at"] if there else self._since(None, updated_at))
         different = there is None or any(there[name] != row[name] for name in (*_COLUMNS[table], "created_at"))
@@ -164,8 +175,8 @@ class _Bringing:
             counted["changed"] += 1
         else:
             counted["as they were"] += 1
-            return
-        await self._database.execute(_upsert(table), **row)
+            return None
+        return row
 
 
 def _upsert(table: str) -> str:
@@ -182,6 +193,22 @@ async def _check_accounts(database: Database, file: DeskFile, account: str) -> N
     known = {row["account_id"] for row in await database.rows("SELECT account_id FROM accounts")}
     if problems := list(_without_account(file, account, known)):
         raise FileProblems(problems[:20])
+
+
+async def _check_owners(database: Database, file: DeskFile, account: str) -> None:
+    """A position is one account's for good."""
+    owners = {made_id(row, name): name for row in file.positions if (name := row.account_id or account)}
+    if not owners:
+        return
+    held = await database.rows("SELECT position_id, account_id FROM positions")
+    if taken := [row for row in held if owners.get(row["position_id"], row["account_id"]) != row["account_id"]]:
+        raise FileProblems(
+            [
+                f"position {row['position_id']}: belongs to the account {row['account_id']!r}, "
+                f"not to {owners[row['position_id']]!r}"
+                for row in taken[:20]
+            ]
+        )
 
 
 def _without_account(file: DeskFile, account: str, known: set[str]) -> Iterator[str]:
