@@ -1,6 +1,8 @@
 """Reads of the relational servers on a large desk, on each engine: what our part adds to the SQL itself."""
 
 import asyncio
+import pickle
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -31,7 +33,8 @@ ABOUT = (
     f"{SIGNALS:,} signals, {DECISIONS:,} decisions, {IMPLEMENTATIONS:,} implementations; over stdio, through the whole "
     "pipeline. 'bare SQL' is the tool's own statements by the bare driver on one connection, in the same run. "
     "'ours' is (tool - nothing) / bare SQL: nothing is a tool that does nothing over the same wire. 'in process' is "
-    "the same call without a wire, for comparison."
+    "the same call without a wire. 'floor' is what the leanest program adds to its own 'nothing' over the same wire: "
+    "pipes, these statements by the bare driver, the rows as JSON, and nothing else (benchmarks/peers/sql_peer.py)."
 )
 
 _BUILT = {tool.name for name in SERVERS for tool in servers.load(name).tools}
@@ -100,29 +103,53 @@ async def _engine(engine: Engine, pace: Pace, report: Report) -> None:
     async with started(questions.command(*SERVERS), **engine.environment) as process:
         client = await questions.opened(process)
         medians = await questions.timed(client, {**READS, **CACHED}, pace)
+    floor = await _floor(engine, pace)
     again = {name: await _bare(engine, *asked) for name, asked in READS.items()}
     bare = {name: tuple(map(mean, zip(before, again[name], strict=True))) for name, before in bare.items()}
     nothing = medians[questions.NOTHING]["p50_us"]
-    rows = [(questions.NOTHING, f"{nothing:.0f}", "-", "-", "-")]
+    rows = [(questions.NOTHING, f"{nothing:.0f}", "-", "-", "-", "-")]
     for name in (*READS, *CACHED):
         took = medians[name]["p50_us"]
         if name in bare:
             by_driver, in_process = bare[name]
             ours = (took - nothing) / by_driver
-            rows.append((name, f"{took:.0f}", f"{by_driver:.0f}", f"{ours:.2f}", f"{in_process:.0f}"))
+            rows.append((
+                name, f"{took:.0f}", f"{by_driver:.0f}", f"{ours:.2f}", f"{floor[name]:.0f}", f"{in_process:.0f}"
+            ))  # fmt: skip
             report.figures.append(Figure(f"{engine.name} {name}: (tool - nothing) / bare SQL", 1.3, ours, "x"))
         else:
-            rows.append((name, f"{took:.0f}", "-", f"{took / nothing:.2f} x nothing", "-"))
+            rows.append((name, f"{took:.0f}", "-", f"{took / nothing:.2f} x nothing", "-", "-"))
             report.figures.append(Figure(f"{engine.name} {name} / nothing", 1.5, took / nothing, "x"))
     far = medians[f"get_recent_decisions at {FAR:,}"]["p50_us"] / medians["get_recent_decisions"]["p50_us"]
     report.figures.append(Figure(f"{engine.name} get_recent_decisions at offset {FAR:,} / at 0", 5, far, "x"))
-    report.tables.append(Table(engine.name, ("question", "p50 us", "bare SQL us", "ours", "in process us"), rows))
+    report.tables.append(
+        Table(engine.name, ("question", "p50 us", "bare SQL us", "ours", "floor us", "in process us"), rows)
+    )
     report.data[engine.name] = {"medians": medians, "bare_sql_and_in_process_us": bare}
+
+
+async def _floor(engine: Engine, pace: Pace) -> dict[str, float]:
+    """Microseconds that the floor with SQL takes for each read, less what it takes for nothing."""
+    asked = {}
+    for name, (tool, arguments) in READS.items():
+        found = await bare_sql.recorded(engine.settings, tool, arguments)
+        asked[name] = (engine.address[_group(tool)], (found.statements, found.together))
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(pickle.dumps(asked))
+        file.flush()
+        async with started([sys.executable, "-m", "benchmarks.peers.sql_peer", file.name]) as process:
+            client = await questions.opened(process)
+            medians = await questions.timed(client, {name: (name, {}) for name in asked}, pace)
+    nothing = medians[questions.NOTHING]["p50_us"]
+    return {name: medians[name]["p50_us"] - nothing for name in asked}
+
+
+def _group(tool: str) -> str:
+    return "decisions" if "decisions" in tool else "desk"
 
 
 async def _bare(engine: Engine, tool: str, arguments: Mapping[str, Any]) -> tuple[float, ...]:
     """By the bare driver, and by us in this process."""
     asked = await bare_sql.recorded(engine.settings, tool, arguments)
-    group = "decisions" if "decisions" in tool else "desk"
     await asyncio.sleep(0)
-    return await bare_sql.timed(asked, engine.address[group]), asked.in_process_us
+    return await bare_sql.timed(asked, engine.address[_group(tool)]), asked.in_process_us
