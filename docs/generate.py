@@ -1,4 +1,4 @@
-"""Write what is made from the contracts: docs/tools, docs/settings.md and tests/snapshots.
+"""Write what is made from the contracts: docs/tools, docs/settings.md, tests/snapshots, and the code of .proto files.
 
 docs/generate.py           write it
 docs/generate.py --check   only say what would change; exit 1 if anything would
@@ -11,12 +11,12 @@ import asyncio
 import sys
 from pathlib import Path
 
-from generator import settings_page, snapshots, tool_pages
+from generator import protobuf, settings_page, snapshots, tool_pages
 
 from quantdeck import servers
 
 ROOT = Path(__file__).resolve().parents[1]
-OWNED = ("docs/tools/*.md", "tests/snapshots/*/*.json")
+OWNED = ("docs/tools/*.md", "tests/snapshots/*/*.json", *protobuf.OWNED)
 """Everything in these places is made here, so what is not made any more goes."""
 
 
@@ -48,6 +48,7 @@ def made() -> dict[Path, str]:
     files |= {f"docs/tools/{server.name}.md": tool_pages.page(server) for server in loaded}
     entries = asyncio.run(snapshots.snapshots())
     files |= {f"tests/snapshots/{name}.json": snapshots.text(entry) for name, entry in entries.items()}
+    files |= protobuf.made(ROOT)
     return {ROOT / name: text for name, text in files.items()}
 
 

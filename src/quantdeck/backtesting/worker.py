@@ -1,7 +1,7 @@
 """A backtest in a process of its own: a job on stdin, how far it is and what it comes to on stdout.
 
 A process can be killed, which a thread cannot; whoever started it does so when nobody waits for the answer any more.
-Each frame is its length in four bytes and, pickled, ("done", share), and at the end ("told", metrics) or ("failed",
+Each frame is its length in four bytes and, pickled, ("done", share), and at the end ("told", result) or ("failed",
 kind of error).
 """
 
@@ -9,24 +9,72 @@ from __future__ import annotations
 
 import pickle
 import sys
-from dataclasses import dataclass
-from typing import IO, Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import IO, Any, Protocol
 
 from quantdeck.backtesting.engine import Metrics, Terms, run
+from quantdeck.backtesting.engine.walk_forward import Split, Verdict, Windows, walk_forward
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.strategy_specs import RunnableSpec
 
-__all__ = ["Work", "frames", "main"]
+__all__ = ["Batch", "Validation", "Work", "Worker", "frames", "main"]
+
+
+def _nobody(share: float) -> None:
+    """Nobody wants to know."""
+
+
+class Worker(Protocol):
+    """What can be done here: it can be pickled, and so can what it comes to."""
+
+    def result(self, tell: Callable[[float], None] = _nobody) -> Any:
+        """Do it. `tell` hears which share of it is done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
+    """One backtest."""
+
     spec: RunnableSpec
     bars: Bars
     terms: Terms
 
-    def metrics(self, tell: Any = lambda share: None) -> Metrics:
+    def result(self, tell: Callable[[float], None] = _nobody) -> Metrics:
         return run(self.spec, self.bars, self.terms, tell).metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Several specs, each over the same bars."""
+
+    specs: tuple[RunnableSpec, ...]
+    bars: Bars
+    terms: Terms
+
+    def result(self, tell: Callable[[float], None] = _nobody) -> list[Metrics]:
+        found = []
+        for place, spec in enumerate(self.specs, 1):
+            found.append(run(spec, self.bars, self.terms).metrics)
+            tell(place / len(self.specs))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """One walk-forward validation: its verdict, and of each pair of windows the figures only."""
+
+    spec: RunnableSpec
+    bars: Bars
+    terms: Terms
+    windows: Windows
+
+    def result(
+        self, tell: Callable[[float], None] = _nobody
+    ) -> tuple[Verdict, list[tuple[Split, Metrics, Metrics]]]:
+        verdict = walk_forward(self.spec, self.bars, self.terms, self.windows, tell=tell)
+        pairs = [(one.split, one.before.metrics, one.after.metrics) for one in verdict.windows]
+        return replace(verdict, windows=()), pairs
 
 
 def frames(data: IO[bytes], out: IO[bytes]) -> None:
@@ -38,8 +86,8 @@ def frames(data: IO[bytes], out: IO[bytes]) -> None:
         out.flush()
 
     try:
-        work: Work = pickle.load(data)  # noqa: S301 - it comes from the process that started this one
-        send("told", work.metrics(lambda share: send("done", share)))
+        work: Worker = pickle.load(data)  # noqa: S301 - it comes from the process that started this one
+        send("told", work.result(lambda share: send("done", share)))
     except Exception as error:  # noqa: BLE001 - the parent must hear of it, whatever it is
         send("failed", type(error).__name__)
 

@@ -13,14 +13,19 @@ from typing import Any
 from quantdeck.backtesting.engine import Metrics, Terms
 from quantdeck.core.clock import Now
 from quantdeck.core.contract import Source
+from quantdeck.core.errors import SourceError
 from quantdeck.domain.candles import Bars, closed_before
 from quantdeck.domain.strategy_specs import StrategySpec
 from quantdeck.domain.timeframes import Timeframe
 
-__all__ = ["Backtester", "Job", "Tell"]
+__all__ = ["Backtester", "Job", "Tell", "TookTooLong"]
 
 Tell = Callable[[float], Awaitable[None]]
 """Hears which share of the job is done."""
+
+
+class TookTooLong(SourceError):
+    """Whoever runs it gave up before it was done, or never answered."""
 
 
 async def _nobody(share: float) -> None:

@@ -12,14 +12,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from quantdeck.backtesting.engine import Metrics
-from quantdeck.backtesting.worker import Work
+from quantdeck.backtesting.worker import Work, Worker
 from quantdeck.connections.databases import Databases
 from quantdeck.core.errors import QueryFailed
-from quantdeck.domain.strategy_specs import Computation
+from quantdeck.domain.strategy_specs import Computation, RunnableSpec
 from quantdeck.settings import Settings
 from quantdeck.sources.backtester import Backtester, Job, Tell
 
-__all__ = ["InProcess", "connect"]
+__all__ = ["SMALL", "InProcess", "connect", "values"]
 
 SMALL = 2_000_000
 """Values to compute that a thread does in well under a tenth of a second; a process takes longer to start."""
@@ -49,8 +49,13 @@ class InProcess(Backtester):
 
     async def _run(self, job: Job, tell: Tell) -> Metrics:
         work = Work(job.spec.instantiate(job.parameters), job.bars, job.terms)
-        if _values(work) <= SMALL:
-            return await asyncio.to_thread(work.metrics)
+        metrics: Metrics = await self.done(work, values(work.spec, len(work.bars)), tell)
+        return metrics
+
+    async def done(self, work: Worker, many: int, tell: Tell) -> Any:
+        """What a piece of work comes to for which so many values are computed."""
+        if many <= SMALL:
+            return await asyncio.to_thread(work.result)
         async with self._slots:
             data = await asyncio.to_thread(pickle.dumps, work, 5)
             async with self._process() as process:
@@ -71,10 +76,10 @@ class InProcess(Backtester):
             self.running.discard(process.pid)
 
 
-def _values(work: Work) -> int:
+def values(spec: RunnableSpec, bars: int) -> int:
     """How many values there are to compute, roughly."""
-    stops = _STOPS * any(rule.indicator is None for rule in work.spec.exit)
-    return len(work.bars) * (1 + stops + sum(map(_weight, work.spec.computations)))
+    stops = _STOPS * any(rule.indicator is None for rule in spec.exit)
+    return bars * (1 + stops + sum(map(_weight, spec.computations)))
 
 
 def _weight(one: Computation) -> int:
@@ -83,7 +88,7 @@ def _weight(one: Computation) -> int:
     return {"KAMA": 10, "FRAMA": 10, "PARABOLIC_SAR": 40}.get(one.type, 1)
 
 
-async def _told(process: Process, data: bytes, tell: Tell) -> Metrics:
+async def _told(process: Process, data: bytes, tell: Tell) -> Any:
     """What it comes to. The process says nothing before it has been told everything, so neither waits for the other."""
     assert process.stdout is not None
     await _feed(process, data)
@@ -92,8 +97,7 @@ async def _told(process: Process, data: bytes, tell: Tell) -> Metrics:
         if kind == "done":
             await tell(said)
         elif kind == "told":
-            metrics: Metrics = said
-            return metrics
+            return said
         else:
             raise QueryFailed(f"The backtest failed with {said}; its process was ended", source=_NAME)
 
