@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 
 PLACE = "src/quantdeck/backtesting/protocol"
-OWNED = (f"{PLACE}/*_pb2.py", f"{PLACE}/*_pb2.pyi")
+OWNED = (f"{PLACE}/*_pb2.py",)
 
 
 def made(root: Path) -> dict[str, str]:
@@ -17,6 +17,5 @@ def made(root: Path) -> dict[str, str]:
     sources = sorted(str(path.relative_to(root / "src")) for path in (root / PLACE).glob("*.proto"))
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "grpc_tools.protoc", "-I.", f"-I{files('grpc_tools') / '_proto'}"]
-        to = [f"--python_out={folder}", f"--pyi_out={folder}"]
-        subprocess.run([*command, *to, *sources], cwd=root / "src", check=True)
-        return {f"src/{path.relative_to(folder)}": path.read_text() for path in sorted(Path(folder).rglob("*_pb2.py*"))}
+        subprocess.run([*command, f"--python_out={folder}", *sources], cwd=root / "src", check=True)
+        return {f"src/{path.relative_to(folder)}": path.read_text() for path in sorted(Path(folder).rglob("*_pb2.py"))}

@@ -69,9 +69,7 @@ class Validation:
     terms: Terms
     windows: Windows
 
-    def result(
-        self, tell: Callable[[float], None] = _nobody
-    ) -> tuple[Verdict, list[tuple[Split, Metrics, Metrics]]]:
+    def result(self, tell: Callable[[float], None] = _nobody) -> tuple[Verdict, list[tuple[Split, Metrics, Metrics]]]:
         verdict = walk_forward(self.spec, self.bars, self.terms, self.windows, tell=tell)
         pairs = [(one.split, one.before.metrics, one.after.metrics) for one in verdict.windows]
         return replace(verdict, windows=()), pairs
