@@ -122,7 +122,8 @@ class App:
             return Health(name, self.runtime.source(kind).source, "unhealthy", advice, self._chosen_by(kind))
         except SourceError as error:
             return Health(name, error.source, "unhealthy", error.message, self._chosen_by(kind))
-        return Health(name, self.runtime.source(kind).source, "healthy")
+        found = self.runtime.source(kind)
+        return Health(name, found.source, "healthy", getattr(found, "about", ""))
 
     def _chosen_by(self, kind: type[Source]) -> str:
         """The setting that says where this is."""
@@ -140,7 +141,7 @@ def _digest(token: str) -> str | None:
 
 ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "coordination": ("state", {"embedded": "embedded"}),
-    "backtester": ("backtester", {"embedded": "inprocess"}),
+    "backtester": ("backtester", {"embedded": "inprocess", "grpc": "grpc", "grpcs": "grpc"}),
     "candles": ("candles", {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"}),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
     "pyth": ("feeds", {"pyth": "http", "demo": "demo"}),
@@ -149,6 +150,9 @@ ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
 
 OF_THE_HOME = frozenset({"embedded", "demo"})
 """Schemes of what lives in the home, and so is as synthetic as the home is."""
+
+ONLY_COMPUTES = frozenset({"backtester"})
+"""Ports that have no data of their own: what they say is as synthetic as what they are given."""
 
 
 @asynccontextmanager
@@ -206,7 +210,8 @@ async def _kept_up(task: Background, app: App) -> None:
 
 def _check(settings: Settings) -> None:
     real = ["database"] if settings.database.get_secret_value() else []
-    real += [setting for port, (setting, _) in ADAPTERS.items() if _scheme(settings, port) not in OF_THE_HOME]
+    holding = {port: setting for port, (setting, _) in ADAPTERS.items() if port not in ONLY_COMPUTES}
+    real += [setting for port, setting in holding.items() if _scheme(settings, port) not in OF_THE_HOME]
     real += [f"pyth__{name}" for name in ("access_token", "server_token") if _said(settings.pyth, name)]
     if settings.is_demo and real:
         raise MisconfiguredError(

@@ -29,6 +29,7 @@ from quantdeck.core.clock import Clock
 from quantdeck.domain.timeframes import TIMEFRAMES
 
 __all__ = [
+    "Grpc",
     "Backtests",
     "Cache",
     "Decisions",
@@ -163,6 +164,23 @@ class InfluxDB(_Group):
     lookback_days: int = Field(365, ge=1, le=100_000, description="how far back is looked; every query is bounded")
 
 
+class Grpc(_Group):
+    """A service that runs backtests, ours or tradestream's. The sizes of the pool are the first spec's."""
+
+    max_connections: int = Field(3, ge=1, description="never more than this many")
+    keepalive_interval_s: float = Field(30, gt=0, description="between questions whether a silent service is there")
+    keepalive_timeout_s: float = Field(10, gt=0, description="longest wait for the answer, then the connection is dead")
+    url: str = Field("", json_schema_extra=_also("GRPC_HOST"), description="host:port, where the URL names none")
+    connect_s: float = Field(3, gt=0, description="longest wait for a connection")
+    deadline_s: float = Field(60, gt=0, description="longest wait for a backtest")
+    message_mb: float = Field(64, gt=0, le=1024, description="largest message, in MiB")
+    peer_message_mb: float = Field(3.5, gt=0, le=1024, description="the same to a service of tradestream's")
+    corrected: bool = Field(True, description="whether that one's annual figures are mended")
+    ca_file: File | None = Field(
+        None, json_schema_extra=_also("TLS_CA_CERT_PATH"), description="certificates to trust with grpcs://"
+    )
+
+
 class Cache(_Group):
     """The answer cache of one process."""
 
@@ -175,6 +193,8 @@ class Backtests(_Group):
     """Backtests that this machine runs. Small ones are done in a thread, large ones in processes of their own."""
 
     processes: int = Field(2, ge=1, description="large ones at a time; more wait their turn")
+    waiting: int = Field(16, ge=0, description="requests that the service holds beside those; more are refused")
+    drain_s: float = Field(30, ge=0, description="longest wait of the service for backtests in flight at its end")
 
 
 class EventLog(_Group):
@@ -286,8 +306,12 @@ class Settings(_Group):
     )
     event_log: EventLog = EventLog()
 
-    backtester: str = Field("", description="who runs backtests: embedded, the default, is this machine")
+    backtester: str = Field(
+        "",
+        description="who runs backtests: embedded, the default, or grpc://host:50051; grpc also where only its URL is set",
+    )
     backtests: Backtests = Backtests()
+    grpc: Grpc = Grpc()
 
     tokens: File | None = Field(None, description="token file of the HTTP transport")
     auth_token: SecretStr = Field(
@@ -323,10 +347,12 @@ class Settings(_Group):
     @model_validator(mode="before")
     @classmethod
     def _implied(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Where InfluxDB is named and nothing is said of candles, they are there."""
-        influxdb = given.get("influxdb") or {}
-        url = influxdb.url if isinstance(influxdb, InfluxDB) else influxdb.get("url")
-        return {"candles": "influxdb:", **given} if url else given
+        """Where InfluxDB is named and nothing is said of candles, they are there; likewise gRPC and backtests."""
+        for group, setting in (("influxdb", "candles"), ("grpc", "backtester")):
+            said = given.get(group) or {}
+            if said.url if isinstance(said, InfluxDB | Grpc) else said.get("url"):
+                given = {setting: f"{group}:", **given}
+        return given
 
     @property
     def home_path(self) -> Path:

@@ -15,10 +15,13 @@ from quantdeck.domain.candles import COLUMNS, EARLIEST_S, LARGEST, LATEST_S, Bar
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MOST", "as_candles", "as_columns", "of_candles", "of_columns"]
+__all__ = ["MOST", "as_candles", "columns_of", "of_candles", "of_columns"]
 
 MOST = 1_000_000
 """Bars of one request: two years of minutes."""
+
+_LONGEST_STEP = 2**40
+"""Seconds. So a million of them are still a number."""
 
 _PAIRS_TOLD = 5
 
@@ -32,11 +35,17 @@ def as_candles(bars: Bars, symbol: str) -> list[Candle]:
     ]
 
 
-def as_columns(bars: Bars) -> Columns:
-    """All bars in six pieces of memory."""
-    time, *rest = bars.columns()
-    data = {name: column.astype("<f8", copy=False).tobytes() for name, column in zip(COLUMNS, rest, strict=True)}
-    return Columns(time=time.astype("<i8", copy=False).tobytes(), **data)
+def columns_of(bars: Bars) -> tuple[Columns, dict[int, memoryview]]:
+    """What is to be said of the columns in few words, and by the number of its field the memory of each."""
+    step_s = int(bars.time[1] - bars.time[0]) if len(bars) > 1 else 1
+    regular = len(bars) > 0 and bool((np.diff(bars.time) == step_s).all())
+    kinds = {"time": "<i8", **dict.fromkeys(COLUMNS, "<f8")}
+    data = {
+        Columns.DESCRIPTOR.fields_by_name[name].number: np.ascontiguousarray(getattr(bars, name), kind).data.cast("B")
+        for name, kind in kinds.items()
+        if name != "time" or not regular
+    }
+    return Columns(first_s=int(bars.time[0]), step_s=step_s) if regular else Columns(), data
 
 
 def of_candles(candles: Sequence[Candle], problems: list[str]) -> Bars | None:
@@ -53,16 +62,24 @@ def of_candles(candles: Sequence[Candle], problems: list[str]) -> Bars | None:
 
 
 def of_columns(columns: Columns, problems: list[str]) -> Bars | None:
-    """Likewise."""
-    data = [columns.time, *(getattr(columns, name) for name in COLUMNS)]
-    if len({len(one) for one in data}) > 1 or len(data[0]) % 8:
+    """The same of columns."""
+    data = [getattr(columns, name) for name in COLUMNS]
+    many, rest = divmod(len(data[0]), 8)
+    regular = columns.HasField("step_s")
+    time = columns.time
+    if rest or any(len(one) != len(data[0]) for one in ([*data] if regular else [time, *data])):
         problems.append("the columns of the candles are not of one length")
         return None
-    if _unfit_count(len(data[0]) // 8, problems):
+    if _unfit_count(many, problems):
         return None
-    time, *rest = data
-    bars = Bars(np.frombuffer(time, "<i8"), *(np.frombuffer(one, "<f8") for one in rest))
-    return _sound(bars, problems, missing=np.zeros(len(bars), bool))
+    if regular and not (0 < columns.step_s < _LONGEST_STEP and EARLIEST_S <= columns.first_s < LATEST_S):
+        problems.append("the candles open at no times that there are")
+        return None
+    opens = (
+        np.arange(many, dtype=np.int64) * columns.step_s + columns.first_s if regular else np.frombuffer(time, "<i8")
+    )
+    bars = Bars(opens, *(np.frombuffer(one, "<f8") for one in data))
+    return _sound(bars, problems, missing=np.zeros(many, bool))
 
 
 def _unfit_count(many: int, problems: list[str]) -> bool:
@@ -75,6 +92,8 @@ def _unfit_count(many: int, problems: list[str]) -> bool:
 
 def _sound(bars: Bars, problems: list[str], missing: NDArray[np.bool_]) -> Bars | None:
     before = len(problems)
+    if not missing.any() and _is_sound(bars):
+        return bars
     numbers = np.vstack([getattr(bars, name) for name in COLUMNS])
     finite = np.isfinite(numbers)
     with np.errstate(invalid="ignore"):
@@ -90,6 +109,19 @@ def _sound(bars: Bars, problems: list[str], missing: NDArray[np.bool_]) -> Bars 
         del wrong[2]
     problems += _told(wrong)
     return bars if len(problems) == before else None
+
+
+def _is_sound(bars: Bars) -> bool:
+    """Whether nothing is wrong, found out as quickly as it can be; what is not a number is beyond every bound."""
+    prices = (bars.open, bars.high, bars.low, bars.close)
+    return bool(
+        all(one.min() > 0.0 and one.max() <= LARGEST for one in prices)
+        and bars.volume.min() >= -LARGEST
+        and bars.volume.max() <= LARGEST
+        and bars.time[0] >= EARLIEST_S
+        and bars.time[-1] < LATEST_S
+        and (bars.time[1:] > bars.time[:-1]).all()
+    )
 
 
 def _told(wrong: Iterable[tuple[str, Any]]) -> Iterable[str]:

@@ -9,14 +9,15 @@ from typing import Any
 import orjson
 
 from quantdeck.backtesting.engine import Costs, Terms
-from quantdeck.backtesting.messages.candles import as_columns, of_columns
+from quantdeck.backtesting.messages.candles import columns_of, of_columns
 from quantdeck.backtesting.protocol import quantdeck_pb2
+from quantdeck.backtesting.protocol.backtesting_pb2 import BacktestRequest
 from quantdeck.domain.calendars import CRYPTO, FX, METALS, NYSE, Market
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.spec_reader import read
 from quantdeck.domain.strategy_specs import RunnableSpec, StrategySpec, UnfitParametersError
 
-__all__ = ["MARKETS", "Asked", "as_job", "of_job", "runnable"]
+__all__ = ["MARKETS", "Asked", "as_request", "of_job", "runnable"]
 
 MARKETS: Mapping[str, Market] = {"crypto": CRYPTO, "fx": FX, "metal": METALS, "stock": NYSE}
 
@@ -30,11 +31,13 @@ class Asked:
     terms: Terms
 
 
-def as_job(
-    spec: StrategySpec, parameters: Mapping[str, Any], symbol: str, bars: Bars, terms: Terms
-) -> quantdeck_pb2.Job:
-    """Write one."""
-    return quantdeck_pb2.Job(
+def as_request(spec: StrategySpec, parameters: Mapping[str, Any], symbol: str, bars: Bars, terms: Terms) -> bytes:
+    """A BacktestRequest of a job, as bytes.
+
+    Its columns are copied but once, which is most of the work: a message that comes in two parts is one to its reader.
+    """
+    columns, data = columns_of(bars)
+    job = quantdeck_pb2.Job(
         name=spec.name,
         spec=orjson.dumps(spec.stored()),
         parameters=orjson.dumps(dict(parameters)),
@@ -46,8 +49,30 @@ def as_job(
             slippage=terms.costs.slippage,
             risk_free=terms.risk_free,
         ),
-        bars=as_columns(bars),
+        bars=columns,
     )
+    pieces: list[bytes | memoryview] = []
+    for number, column in data.items():
+        pieces += [_head(number, len(column)), column]
+    for number in (quantdeck_pb2.Job.DESCRIPTOR.fields_by_name["bars"].number, _JOB):
+        pieces.insert(0, _head(number, sum(map(len, pieces))))
+    return b"".join([BacktestRequest(job=job).SerializeToString(), *pieces])
+
+
+_JOB = BacktestRequest.DESCRIPTOR.fields_by_name["job"].number
+
+
+def _head(number: int, size: int) -> bytes:
+    """What stands before so many bytes of a field."""
+    return _varint(number << 3 | 2) + _varint(size)
+
+
+def _varint(value: int) -> bytes:
+    said = bytearray()
+    while value > 0x7F:
+        said.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*said, value])
 
 
 def of_job(job: quantdeck_pb2.Job, problems: list[str]) -> Asked | None:

@@ -18,7 +18,7 @@ from quantdeck.domain.candles import Bars, closed_before
 from quantdeck.domain.strategy_specs import StrategySpec
 from quantdeck.domain.timeframes import Timeframe
 
-__all__ = ["Backtester", "Job", "Tell", "TookTooLong"]
+__all__ = ["Backtester", "Job", "Tell", "TookTooLong", "nobody"]
 
 Tell = Callable[[float], Awaitable[None]]
 """Hears which share of the job is done."""
@@ -28,7 +28,7 @@ class TookTooLong(SourceError):
     """Whoever runs it gave up before it was done, or never answered."""
 
 
-async def _nobody(share: float) -> None:
+async def nobody(share: float) -> None:
     """Nobody wants to know."""
 
 
@@ -49,7 +49,7 @@ class Backtester(Source):
 
     port = "backtester"
 
-    async def run(self, job: Job, tell: Tell = _nobody, *, as_of: Now) -> Metrics:
+    async def run(self, job: Job, tell: Tell = nobody, *, as_of: Now) -> Metrics:
         """What the strategy comes to in the bars that had closed by then.
 
         Raises UnfitParametersError for numbers with which nothing can be computed. Whoever stops waiting ends the job.

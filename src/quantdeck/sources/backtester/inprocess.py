@@ -17,7 +17,7 @@ from quantdeck.connections.databases import Databases
 from quantdeck.core.errors import QueryFailed
 from quantdeck.domain.strategy_specs import Computation, RunnableSpec
 from quantdeck.settings import Settings
-from quantdeck.sources.backtester import Backtester, Job, Tell
+from quantdeck.sources.backtester import Backtester, Job, Tell, nobody
 
 __all__ = ["SMALL", "InProcess", "connect", "values"]
 
@@ -52,7 +52,7 @@ class InProcess(Backtester):
         metrics: Metrics = await self.done(work, values(work.spec, len(work.bars)), tell)
         return metrics
 
-    async def done(self, work: Worker, many: int, tell: Tell) -> Any:
+    async def done(self, work: Worker, many: int, tell: Tell = nobody) -> Any:
         """What a piece of work comes to for which so many values are computed."""
         if many <= SMALL:
             return await asyncio.to_thread(work.result)
