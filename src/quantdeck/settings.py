@@ -29,11 +29,11 @@ from quantdeck.core.clock import Clock
 from quantdeck.domain.timeframes import TIMEFRAMES
 
 __all__ = [
-    "Grpc",
     "Backtests",
     "Cache",
     "Decisions",
     "EventLog",
+    "Grpc",
     "Http",
     "InfluxDB",
     "MisconfiguredError",
@@ -308,7 +308,7 @@ class Settings(_Group):
 
     backtester: str = Field(
         "",
-        description="who runs backtests: embedded, the default, or grpc://host:50051; grpc also where only its URL is set",
+        description="who runs backtests: embedded, the default, or grpc://host:50051; grpc also where its URL is set",
     )
     backtests: Backtests = Backtests()
     grpc: Grpc = Grpc()

@@ -1,4 +1,4 @@
-"""Backtests as a source: the same in a thread and in a process, cut at the clock, and gone when nobody waits."""
+"""Backtests on this machine: the same in a thread and in a process, and gone when nobody waits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from quantdeck.backtesting.engine import run
 from quantdeck.core.errors import QueryFailed
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.spec_reader import read
-from quantdeck.domain.strategy_specs import UnfitParametersError
 from quantdeck.domain.timeframes import MINUTE
 from quantdeck.sources.backtester import Job
 from quantdeck.sources.backtester.inprocess import SMALL, InProcess
-from tests.support.bars import FAR, at, every, now, walk
+from tests.support.bars import FAR, at, every, walk
 from tests.support.specs import spec
 
 BEGINS = at("2025-03-03T00:00")
@@ -46,18 +45,6 @@ async def test_a_backtest_is_what_the_engine_says(many):
     found = await InProcess(1).run(asked, tell, as_of=FAR)
     assert found == run(asked.spec.instantiate({"period": 12}), asked.bars, asked.terms).metrics
     assert heard == (pytest.approx([1 / 3, 2 / 3]) if many == LARGE else [])
-
-
-async def test_no_bar_that_closes_after_the_clock_is_seen():
-    bars = minutes(400)
-    for seconds, seen in ((300 * 60, 300), (301 * 60 - 1, 300), (0, 0), (10**6, 400)):
-        found = await InProcess(1).run(job(bars), as_of=now(BEGINS + seconds))
-        assert found == run(job(bars).spec.instantiate(), bars[:seen]).metrics
-
-
-async def test_numbers_with_which_nothing_can_be_computed_are_said():
-    with pytest.raises(UnfitParametersError, match="period"):
-        await InProcess(1).run(job(minutes(10), {"period": 0}), as_of=FAR)
 
 
 async def started(source: InProcess) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+import os
 
 from quantdeck.app import open_app
 from quantdeck.commands import UsageError, logged
@@ -31,6 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
             "say --open if your network sees to who does, or bind 127.0.0.1"
         )
     settings = Settings.read()
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC reads it once; our log says what went wrong
     return logged(settings, _serve(settings, arguments.host, arguments.port))
 
 

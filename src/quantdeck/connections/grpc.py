@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,12 @@ from quantdeck.settings import MisconfiguredError
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["SOURCE", "Channels", "Place", "RefusedError", "TookTooLong", "UnknownHereError", "place"]
+__all__ = ["SIGNATURE", "SOURCE", "Channels", "Place", "RefusedError", "TookTooLong", "UnknownHereError", "place"]
 
 SOURCE = "grpc"
+
+SIGNATURE = "quantdeck"
+"""Metadata by which a refusal is known to be in words of ours."""
 
 _PORT = 50051
 _MIB = 2**20
@@ -29,9 +33,9 @@ class TookTooLong(SourceError):
 
 
 class RefusedError(QueryFailed):
-    """The service says that it cannot do what it was asked; its own words are in `said`, and no caller's to see."""
+    """The service says that it cannot do what it was asked. Its words are a caller's to see only if it is `ours`."""
 
-    said = ""
+    said, ours = "", False
 
 
 class UnknownHereError(QueryFailed):
@@ -127,6 +131,7 @@ class Channels:
         return min(self._asked[number] for number in range(len(self._channels)))
 
     def _driver(self) -> ModuleType:
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # it reads that once; our log says what went wrong
         try:
             import grpc
             import grpc.aio
@@ -167,16 +172,18 @@ class Channels:
         limit_s = within_s or self._settings.deadline_s
         found = kind(sentence.format(at=self.where.target, limit_s=limit_s), source=SOURCE)
         if isinstance(found, RefusedError):
-            found.said = said
+            found.said, found.ours = said, any(key == SIGNATURE for key, _ in error.trailing_metadata() or ())
         return found
 
 
 _REFUSED = (RefusedError, "The backtester cannot run this strategy over these bars.")
+_GONE = (Unreachable, "The connection to the backtester at {at} broke, or it is shutting down.")
 _STRANGE = (UnknownHereError, "What answers at {at} is no backtester.")
 _OUTSIDE = (Denied, "The backtester does not let this program in.")
 
 _KINDS: dict[str, tuple[type[SourceError], str]] = {
-    "UNAVAILABLE": (Unreachable, "The connection to the backtester at {at} broke, or it is shutting down."),
+    "UNAVAILABLE": _GONE,
+    "CANCELLED": _GONE,  # by the other side, in the moment in which it ends
     "DEADLINE_EXCEEDED": (TookTooLong, "Timeout: the backtester did not answer within {limit_s:g} s."),
     "RESOURCE_EXHAUSTED": (Busy, "The backtester is busy with other work; try again."),
     "TOO_LARGE": (

@@ -12,12 +12,14 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from quantdeck import __version__
 from quantdeck.backtesting.engine.spacing import spacing_s
 from quantdeck.backtesting.messages import Unfit
 from quantdeck.backtesting.messages.results import as_result, as_verdict
 from quantdeck.backtesting.protocol import backtesting_pb2 as protocol
 from quantdeck.backtesting.service import asked
 from quantdeck.backtesting.worker import Batch, Validation, Work
+from quantdeck.connections.grpc import SIGNATURE
 from quantdeck.core.errors import SourceError
 from quantdeck.domain.strategy_specs import StrategySpec
 from quantdeck.sources.backtester.inprocess import InProcess, values
@@ -36,6 +38,8 @@ Answer = Callable[[Any, int], Awaitable[Any]]
 
 _LIGHT, _LIGHT_COLUMNS = 2**16, 2**22
 """Bytes that are read in no time, as messages and as columns; more are read in a thread."""
+
+_SIGNED = ((SIGNATURE, __version__),)
 
 _MOST_SAID = 4_000
 """Bytes of a refusal: it travels in a header, and headers have an end."""
@@ -105,9 +109,9 @@ class Answering:
             request = kind.FromString(data)
             return "OK", await answer(request, len(data))
         except DecodeError:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"this is no {kind.DESCRIPTOR.full_name}")
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"this is no {kind.DESCRIPTOR.full_name}", _SIGNED)
         except Unfit as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _told(error.problems))
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _told(error.problems), _SIGNED)
         except SourceError as error:
             await context.abort(grpc.StatusCode.INTERNAL, error.message)
         except Exception:

@@ -106,7 +106,9 @@ class OverGrpc(Backtester):
         )
         try:
             result = BacktestResult.FromString(await self._channels.ask(_RUN, asked))
-        except RefusedError as error:  # in words of ours, if it is one of ours
+        except RefusedError as error:
+            if not error.ours:
+                return None
             raise QueryFailed(f"{error.message[:-1]}: {error.said}.", source=SOURCE) from error
         return of_ours(result) if is_ours(result) else None
 
@@ -127,12 +129,16 @@ class OverGrpc(Backtester):
         def message(some: Bars) -> Any:
             return BacktestRequest(candles=as_candles(some, job.symbol), strategy=strategy)
 
-        each = message(
-            bars[:1]
-        ).ByteSize()  # the strategy's own bytes are counted with each, so it errs to the safe side
-        sent = fitting(bars, job.timeframe, int(self._options.peer_message_mb * _MIB / each))
+        bare = message(bars[:0]).ByteSize()
+        room = self._options.peer_message_mb * _MIB - bare
+        sent = fitting(bars, job.timeframe, int(room / (message(bars[:1]).ByteSize() - bare)))
         asked = await _here_or_in_a_thread(lambda: message(sent.bars).SerializeToString(), len(sent.bars) * 100)
-        result = BacktestResult.FromString(await self._channels.ask(_RUN, asked))
+        try:
+            result = BacktestResult.FromString(await self._channels.ask(_RUN, asked))
+        except RefusedError as error:
+            if error.ours:
+                return None
+            raise
         return None if is_ours(result) else of_theirs(result, sent.bars, job.terms, corrected=self._options.corrected)
 
 

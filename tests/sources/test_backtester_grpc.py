@@ -1,0 +1,356 @@
+"""Backtests by a service: what it is sent, and what is said where it is down, slow, killed, full, or another's."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import grpc.aio
+import pytest
+
+from quantdeck.app import open_app
+from quantdeck.backtesting.engine import run
+from quantdeck.connections.grpc import Channels, place
+from quantdeck.core.errors import Busy, QueryFailed, Unreachable
+from quantdeck.domain.candles import resampled
+from quantdeck.domain.timeframes import TIMEFRAMES
+from quantdeck.settings import Grpc, MisconfiguredError, Settings
+from quantdeck.sources.backtester import Backtester, TookTooLong
+from quantdeck.sources.backtester.grpc import OverGrpc
+from tests.support.backtester import BEGINS, Service, begun, job, minutes, slow
+from tests.support.bars import FAR, every, now, walk
+from tests.support.ports import free_port
+from tests.support.tcp import relay
+from tests.support.tradestream import peer
+
+NAMED: dict[str, Any] = {"numbers": {"movingAveragePeriod": 30}, "parameters": [
+    {"name": "movingAveragePeriod", "type": "INTEGER", "min": 10, "max": 50, "defaultValue": 20},
+    {"name": "oversoldThreshold", "type": "DOUBLE", "min": 15, "max": 30, "defaultValue": 25.5},
+], "indicators": [
+    {"id": "sma", "type": "SMA", "input": "close", "params": {"period": "${movingAveragePeriod}"}},
+    {"id": "rsi", "type": "RSI", "input": "close", "params": {"period": 14}},
+], "entry_conditions": [
+    {"type": "OVER", "indicator": "close", "params": {"other": "sma"}},
+    {"type": "UNDER_CONSTANT", "indicator": "rsi", "params": {"threshold": "${oversoldThreshold}"}},
+]}  # fmt: skip
+"""A strategy by the name and with the parameters that tradestream's service knows."""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with begun(tmp_path_factory.mktemp("home")) as found:
+        yield found
+
+
+@asynccontextmanager
+async def asking(target: str, **options: Any) -> AsyncIterator[OverGrpc]:
+    said = Grpc(**{"connect_s": 20, **options})
+    source = OverGrpc(Channels(place(f"grpc://{target}", said), said), said)
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+async def until(holds: Any) -> None:
+    async with asyncio.timeout(20):
+        while not holds():  # noqa: ASYNC110 - it is another process's doing, which tells nobody
+            await asyncio.sleep(0.01)
+
+
+def of_engine(asked: Any) -> object:
+    return run(asked.spec.instantiate(asked.parameters), asked.bars, asked.terms).metrics
+
+
+# where it is
+
+
+@pytest.mark.parametrize(
+    "url, options, target",
+    [
+        ("grpc://deck.example:6000", {}, "deck.example:6000"),
+        ("grpc://deck.example", {}, "deck.example:50051"),
+        ("grpc://[::1]:7000", {}, "[::1]:7000"),
+        ("grpc:", {"url": "backtester:50052"}, "backtester:50052"),
+        ("grpc:", {"url": "backtester"}, "backtester:50051"),
+        ("grpc:", {"url": "grpcs://backtester"}, "backtester:50051"),
+        ("grpc://first:1", {"url": "second:2"}, "first:1"),
+    ],
+)
+def test_a_url_names_a_host_and_a_port(url, options, target):
+    found = place(url, Grpc(**options))
+    assert found.target == target
+    assert found.encrypted == options.get("url", "").startswith("grpcs")
+
+
+@pytest.mark.parametrize("url", ["grpc:", "grpc://", "grpc://host:none", "grpc://host/path", "grpc://me@host"])
+def test_what_names_none_is_refused_at_the_start(url):
+    with pytest.raises(MisconfiguredError, match=r"QUANTDECK_(BACKTESTER|GRPC__URL) .*grpc://host:50051"):
+        place(url, Grpc())
+
+
+@pytest.mark.parametrize("name", ["GRPC_HOST", "QUANTDECK_GRPC__URL"])
+async def test_the_name_that_tradestream_has_for_it_is_enough(name, service, tmp_path):
+    settings = Settings.read({"QUANTDECK_HOME": str(tmp_path), name: service.target})
+    async with open_app(settings, ()) as app:
+        assert await app.runtime.source(Backtester).run(job(minutes(300)), as_of=FAR) == of_engine(job(minutes(300)))
+        assert app.runtime.source(Backtester).source == "grpc"
+
+
+async def test_it_says_what_it_is(service):
+    async with asking(service.target) as ours, peer() as theirs, asking(theirs.target) as others:
+        await ours.ping()
+        await others.ping()
+    assert ours.about == f"a service of quantdeck at {service.target}"
+    assert others.about == f"a service that is not quantdeck's at {theirs.target}"
+
+
+# what goes wrong
+
+
+async def test_a_service_that_is_down_is_said_and_where_it_should_be():
+    target = f"127.0.0.1:{free_port()}"
+    async with asking(target, connect_s=0.3) as source:
+        for question in (source.run(job(minutes(9)), as_of=FAR), source.ping()):
+            with pytest.raises(Unreachable, match=f"No connection to the backtester at {target}: it is down") as told:
+                await question
+            assert told.value.source == "grpc"
+
+
+async def test_a_service_that_is_slow_is_given_up_and_its_work_ended(service):
+    async with asking(service.target, deadline_s=1.0) as source:
+        with pytest.raises(TookTooLong, match="Timeout: the backtester did not answer within 1 s"):
+            await source.run(slow(), as_of=FAR)
+    await until(lambda: not service.workers())
+
+
+async def test_a_host_that_takes_connections_and_says_nothing_is_given_up():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        async with asking(f"127.0.0.1:{silent.getsockname()[1]}", connect_s=0.3) as source:
+            with pytest.raises(Unreachable, match="No connection to the backtester"):
+                await source.run(job(minutes(9)), as_of=FAR)
+
+
+async def test_whoever_stops_waiting_has_the_work_ended(service):
+    async with asking(service.target) as source:
+        waiting = asyncio.ensure_future(source.run(slow(), as_of=FAR))
+        await until(service.workers)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await until(lambda: not service.workers())
+
+
+async def test_a_service_that_is_killed_in_a_call_is_said_and_one_in_its_place_is_asked(tmp_path):
+    port = free_port()
+    async with asking(f"127.0.0.1:{port}") as source:
+        with begun(tmp_path, port=port) as first:
+            waiting = asyncio.ensure_future(source.run(slow(), as_of=FAR))
+            await until(first.workers)
+            left = first.workers()
+            first.end(signal.SIGKILL)
+            with pytest.raises(Unreachable, match=r"The connection to the backtester at .* broke"):
+                await waiting
+        with begun(tmp_path, port=port):
+            assert await source.run(job(minutes(300)), as_of=FAR) == of_engine(job(minutes(300)))
+    assert left
+
+
+async def test_a_connection_that_broke_is_made_anew(service):
+    async with relay(service.target) as between, asking(between.target) as source:
+        for _ in range(3):
+            assert await source.run(job(minutes(300)), as_of=FAR) == of_engine(job(minutes(300)))
+            between.snap()
+            with suppress(Unreachable):  # which is told if the break had not been heard of yet
+                await source.run(job(minutes(300)), as_of=FAR)
+        assert between.opened > 1
+
+
+async def test_a_message_that_is_too_large_is_said_before_it_is_sent(service):
+    async with asking(service.target, message_mb=0.1) as source:
+        with pytest.raises(QueryFailed, match=r"has 0\.4 MiB, and may have 0\.1; ask for fewer bars"):
+            await source.run(job(minutes(10_000)), as_of=FAR)
+
+
+async def test_a_message_that_is_too_large_for_the_other_side_is_said(service):
+    async with peer() as theirs, asking(theirs.target, peer_message_mb=64) as source:
+        with pytest.raises(QueryFailed, match="larger than the backtester takes"):
+            await source.run(job(minutes(70_000), **NAMED), as_of=FAR)
+
+
+async def test_a_service_that_is_full_is_busy(tmp_path):
+    with begun(tmp_path, QUANTDECK_BACKTESTS__PROCESSES="1", QUANTDECK_BACKTESTS__WAITING="0") as full:
+        async with asking(full.target) as source:
+            waiting = asyncio.ensure_future(source.run(slow(), as_of=FAR))
+            await until(full.workers)
+            with pytest.raises(Busy, match="busy with other work; try again"):
+                await source.run(job(minutes(300)), as_of=FAR)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+
+
+async def test_what_is_no_backtester_is_said():
+    other = grpc.aio.server()
+    port = other.add_insecure_port("127.0.0.1:0")
+    await other.start()
+    async with asking(f"127.0.0.1:{port}") as source:
+        with pytest.raises(QueryFailed, match=f"What answers at 127.0.0.1:{port} is no backtester"):
+            await source.run(job(minutes(300), **NAMED), as_of=FAR)
+    await other.stop(None)
+
+
+# the pool
+
+
+@pytest.mark.parametrize("most", [1, 3])
+async def test_no_more_connections_are_opened_than_the_settings_allow(service, most):
+    async with relay(service.target) as between, asking(between.target, max_connections=most) as source:
+        jobs = [job(minutes(3000, seed=number)) for number in range(12)]
+        for _ in range(2):
+            found = await asyncio.gather(*(source.run(one, as_of=FAR) for one in jobs))
+            assert found == [of_engine(one) for one in jobs]
+        assert between.opened == most
+
+
+async def test_one_after_the_other_shares_one_connection(service):
+    async with relay(service.target) as between, asking(between.target) as source:
+        for _ in range(4):
+            await source.run(job(minutes(300)), as_of=FAR)
+        assert between.opened == 1
+
+
+# tradestream's own
+
+
+async def test_their_strategies_are_sent_in_their_own_message():
+    async with peer() as theirs, asking(theirs.target) as source:
+        await source.run(job(minutes(300), **NAMED), as_of=FAR)
+    (asked,) = theirs.asked
+    assert asked.strategy.parameters.type_url == "type.googleapis.com/strategies.SmaRsiParameters"
+    assert not asked.HasField("job")
+    assert theirs.numbers[0]["movingAveragePeriod"] == 30
+    assert theirs.numbers[0]["oversoldThreshold"] == 25.5
+    assert len(asked.candles) == 300
+    assert asked.candles[0].timestamp.seconds == BEGINS
+    assert asked.candles[0].currency_pair == "BTC/USD"
+    assert [one.close for one in asked.candles] == minutes(300).close.tolist()
+
+
+async def test_no_bar_that_closes_after_the_clock_is_sent():
+    async with peer() as theirs, asking(theirs.target) as source:
+        await source.run(job(minutes(300), **NAMED), as_of=now(BEGINS + 100 * 60 + 59))
+    assert len(theirs.asked[0].candles) == 100
+
+
+async def test_bars_that_are_too_many_for_a_message_are_made_coarser_and_are_whole():
+    bars = minutes(70_003)
+    async with peer() as theirs, asking(theirs.target) as source:
+        await source.run(job(bars, **NAMED), as_of=FAR)
+    sent = theirs.asked[0].candles
+    wanted = resampled(bars[:70_000], TIMEFRAMES["5m"])
+    assert len(sent) == 14_000
+    assert [one.high for one in sent] == wanted.high.tolist()
+    assert theirs.asked[0].ByteSize() < 4 * 2**20
+
+
+async def test_the_finest_bars_that_fit_are_sent():
+    """64 bytes a bar: 3.5 MiB have room for 57,000 of them."""
+    async with peer() as theirs, asking(theirs.target) as source:
+        for many, sent in ((57_000, 57_000), (58_000, 11_600)):
+            await source.run(job(minutes(many), **NAMED), as_of=FAR)
+            assert len(theirs.asked[-1].candles) == sent
+
+
+HOURS = walk(every(3600, BEGINS, 500))
+
+
+async def corrected(bars, timeframe="1m", *, on=True, **answer):
+    async with peer() as theirs, asking(theirs.target, corrected=on) as source:
+        theirs.answer |= answer
+        return await source.run(job(bars, timeframe=TIMEFRAMES[timeframe], **NAMED), as_of=FAR)
+
+
+@pytest.mark.parametrize("timeframe, factor", [("1m", 1.2035), ("5m", 0.538), ("1h", 0.155), ("1d", 0.032)])
+async def test_their_annual_figures_are_mended_by_the_true_length_of_the_bars(timeframe, factor):
+    seconds = TIMEFRAMES[timeframe].seconds
+    found = await corrected(walk(every(seconds, BEGINS, 500)), timeframe)
+    assert found.sharpe_ratio == pytest.approx(2.0 * factor, rel=0.01)
+    assert found.sortino_ratio == pytest.approx(3.0 * factor, rel=0.01)
+    assert found.volatility == pytest.approx(0.001 * math.sqrt(365 * 86400 / seconds))
+    years = 500 * seconds / (365 * 86400)
+    assert found.annualized_return == pytest.approx(1.25 ** (1 / years) - 1)
+    assert (found.total_return, found.max_drawdown, found.win_rate, found.trades) == (0.25, 0.1, 0.6, 4)
+    assert found.average_trade_duration_s == 12 * seconds
+
+
+async def test_they_are_told_as_they_come_where_that_is_wanted():
+    found = await corrected(HOURS, "1h", on=False)
+    assert (found.sharpe_ratio, found.sortino_ratio, found.annualized_return, found.volatility) == (
+        2.0,
+        3.0,
+        9.0,
+        0.001,
+    )
+
+
+async def test_what_they_cannot_know_is_not_told():
+    found = await corrected(HOURS, "1h")
+    assert (found.alpha, found.beta, found.exposure, found.profit_factor) == (None, None, None, None)
+    none = await corrected(HOURS, "1h", number_of_trades=0, win_rate=0.0, profit_factor=0.0, sharpe_ratio=0.0)
+    assert (none.trades, none.win_rate, none.profit_factor, none.sharpe_ratio) == (0, None, None, None)
+
+
+async def test_a_number_for_which_their_message_has_no_place_is_refused_and_not_forgotten():
+    async with peer() as theirs, asking(theirs.target) as source:
+        with pytest.raises(QueryFailed, match="SMA_RSI has no 'period', 'oversold' there; it has movingAveragePeriod"):
+            await source.run(job(minutes(300)), as_of=FAR)
+        assert not theirs.asked
+
+
+async def test_a_strategy_that_they_run_with_fixed_numbers_is_not_run_with_others():
+    bands: dict[str, Any] = {
+        "name": "BOLLINGER_BANDS",
+        "parameters": [
+            {"name": "period", "type": "INTEGER", "min": 10, "max": 50, "defaultValue": 20},
+            {"name": "oversold", "type": "DOUBLE", "min": 1, "max": 3, "defaultValue": 2},
+        ],
+    }
+    async with peer() as theirs, asking(theirs.target) as source:
+        with pytest.raises(QueryFailed, match="BOLLINGER_BANDS is always run with period 20, multiplier 2 there"):
+            await source.run(job(minutes(300), **bands), as_of=FAR)
+        assert not theirs.asked
+
+
+async def test_a_name_that_they_do_not_know_is_refused_in_our_words():
+    async with peer() as theirs, asking(theirs.target) as source:
+        with pytest.raises(QueryFailed, match="The backtester cannot run this strategy") as told:
+            await source.run(job(minutes(300), name="OWN_IDEA"), as_of=FAR)
+    assert "secret" not in str(told.value)
+    assert "secret" in str(told.value.__cause__)
+    sent = theirs.asked[0].strategy.parameters
+    assert sent.type_url == "type.googleapis.com/strategies.ConfigurableStrategyParameters"
+
+
+async def test_one_service_in_the_place_of_another_is_spoken_to_in_its_own_way(service, tmp_path):
+    port = free_port()
+    asked = job(minutes(400), **NAMED)
+    async with asking(f"127.0.0.1:{port}") as source:
+
+        async def answered() -> Any:
+            while True:  # what answered until now may be gone for a moment
+                try:
+                    return await source.run(asked, as_of=FAR)
+                except Unreachable:
+                    await asyncio.sleep(0.01)
+
+        async with peer(f"127.0.0.1:{port}"):
+            assert (await answered()).total_return == 0.25
+        with begun(tmp_path, port=port):
+            assert await answered() == of_engine(asked)
+        async with peer(f"127.0.0.1:{port}"):
+            assert (await answered()).total_return == 0.25
