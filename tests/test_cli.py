@@ -51,7 +51,13 @@ def test_help_names_every_command(tmp_path):
 KINDS = [(verb, kind) for verb in ("import", "export") for kind in ("candles", "desk", "events")]
 
 
-@pytest.mark.parametrize("command", [*((command,) for command in COMMANDS), *KINDS], ids=" ".join)
+ENDLESS = {"backtester"}
+"""Ended by a signal only: tests/backtesting/service has it run."""
+
+
+@pytest.mark.parametrize(
+    "command", [*((command,) for command in COMMANDS if command not in ENDLESS), *KINDS], ids=" ".join
+)
 def test_the_example_that_ends_each_help_works(world, command, tmp_path):
     said = quantdeck(*command, "--help", home=world)
     head, _, example = said.stdout.rpartition("example:\n")
