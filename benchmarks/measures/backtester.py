@@ -36,8 +36,8 @@ CLOCK = Clock.parse("2026-06-01T12:00:00Z").now()
 ABOUT = (
     f"{CANDLES:,} one-minute bars of the embedded store, and every strategy of the demo world. 'whole' is what a "
     "caller waits for: the bars are read, the backtest is run, its figures are there; 'bare' is the backtest alone, of "
-    "bars that are there already. The service is a process of its own on the same machine, and all bars travel with each "
-    "question; its figures are equal to the last bit, which is looked at before anything is measured. Medians, in turn."
+    "bars that are there already. The service is a process of its own on the same machine, and all bars travel with "
+    "each question; its figures are equal to the last bit, which is looked at before anything is measured. Medians."
 )
 
 

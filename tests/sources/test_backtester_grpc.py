@@ -8,6 +8,8 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import grpc.aio
@@ -17,6 +19,8 @@ from quantdeck.app import open_app
 from quantdeck.backtesting.engine import run
 from quantdeck.connections.grpc import Channels, place
 from quantdeck.core.errors import Busy, QueryFailed, Unreachable
+from quantdeck.core.server import Server
+from quantdeck.dialects.tradestream import tradestream
 from quantdeck.domain.candles import resampled
 from quantdeck.domain.timeframes import TIMEFRAMES
 from quantdeck.settings import Grpc, MisconfiguredError, Settings
@@ -354,3 +358,44 @@ async def test_one_service_in_the_place_of_another_is_spoken_to_in_its_own_way(s
             assert await answered() == of_engine(asked)
         async with peer(f"127.0.0.1:{port}"):
             assert (await answered()).total_return == 0.25
+
+
+# what a person is told of it
+
+
+@dataclass
+class Told:
+    source: str
+
+
+async def run_backtest(backtester: Backtester) -> Told:
+    """Run a backtest"""
+    return Told(backtester.source)
+
+
+TOOL = tradestream.tool(errors=())(run_backtest)
+
+
+async def health(home: Path, **settings: str) -> Any:
+    said = Settings.read({"QUANTDECK_HOME": str(home), **settings})
+    async with open_app(said, (Server(name="tests", purpose="of this file", tools=(TOOL,)),)) as app:
+        (found,) = await app.health()
+    return found
+
+
+async def test_health_says_who_runs_backtests(service, tmp_path):
+    here = await health(tmp_path)
+    assert (here.source, here.kind, here.status) == ("backtester", "quantdeck", "healthy")
+    assert here.advice == "this machine, 2 processes at a time for large ones"
+    there = await health(tmp_path, QUANTDECK_BACKTESTER=f"grpc://{service.target}")
+    assert (there.kind, there.status) == ("grpc", "healthy")
+    assert there.advice == f"a service of quantdeck at {service.target}"
+
+
+async def test_health_says_which_setting_to_look_at_where_nobody_answers(tmp_path):
+    target = f"127.0.0.1:{free_port()}"
+    for name in ("QUANTDECK_BACKTESTER", "QUANTDECK_GRPC__URL"):
+        said = {name: f"grpc://{target}", "QUANTDECK_GRPC__CONNECT_S": "0.2"}
+        found = await health(tmp_path, **said)
+        assert (found.kind, found.status, found.setting) == ("grpc", "unhealthy", name)
+        assert f"No connection to the backtester at {target}" in found.advice

@@ -45,6 +45,7 @@ class InProcess(Backtester):
 
     def __init__(self, processes: int) -> None:
         self._slots = asyncio.Semaphore(processes)
+        self.about = f"this machine, {processes} processes at a time for large ones"
         self.running: set[int] = set()  # the processes that there are, by their id
 
     async def _run(self, job: Job, tell: Tell) -> Metrics:
