@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import shutil
 import signal
 import socket
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -29,6 +31,8 @@ from quantdeck.sources.backtester.grpc import OverGrpc
 from tests.support.backtester import BEGINS, Service, begun, job, minutes, slow
 from tests.support.bars import FAR, every, now, walk
 from tests.support.ports import free_port
+from tests.support.program import quantdeck
+from tests.support.services import missing
 from tests.support.tcp import relay
 from tests.support.tradestream import peer
 
@@ -173,6 +177,39 @@ async def test_a_connection_that_broke_is_made_anew(service):
             with suppress(Unreachable):  # which is told if the break had not been heard of yet
                 await source.run(job(minutes(300)), as_of=FAR)
         assert between.opened > 1
+
+
+async def test_a_host_that_vanishes_in_a_call_is_noticed_long_before_the_deadline(service):
+    options = {"keepalive_interval_s": 0.5, "keepalive_timeout_s": 0.5, "deadline_s": 600}
+    async with relay(service.target) as between, asking(between.target, **options) as source:
+        waiting = asyncio.ensure_future(source.run(slow(), as_of=FAR))
+        await until(service.workers)
+        between.hold()
+        with pytest.raises(Unreachable, match="broke"):
+            await waiting
+    await until(lambda: not service.workers())
+
+
+async def test_a_connection_may_be_encrypted(tmp_path):
+    authority, key = tmp_path / "authority.pem", tmp_path / "key.pem"
+    program = shutil.which("openssl")
+    if program is None:
+        raise missing("openssl")
+    named = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
+    command = [program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", authority, *named]
+    await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
+    secret = grpc.ssl_server_credentials([(key.read_bytes(), authority.read_bytes())])
+    async with peer(credentials=secret) as theirs:
+        port = theirs.target.rpartition(":")[2]
+        for url, options in (("grpcs:", {"ca_file": authority}), ("grpcs:", {}), ("grpc:", {})):
+            said = Grpc(**{"connect_s": 20 if options else 1.0, **options})
+            source = OverGrpc(Channels(place(f"{url}//localhost:{port}", said), said), said)
+            if options:
+                assert (await source.run(job(minutes(300), **NAMED), as_of=FAR)).total_return == 0.25
+            else:
+                with pytest.raises(Unreachable):
+                    await source.run(job(minutes(300), **NAMED), as_of=FAR)
+            await source.close()
 
 
 async def test_a_message_that_is_too_large_is_said_before_it_is_sent(service):
@@ -390,6 +427,12 @@ async def test_health_says_who_runs_backtests(service, tmp_path):
     there = await health(tmp_path, QUANTDECK_BACKTESTER=f"grpc://{service.target}")
     assert (there.kind, there.status) == ("grpc", "healthy")
     assert there.advice == f"a service of quantdeck at {service.target}"
+
+
+async def test_a_demo_world_may_be_backtested_elsewhere(service, tmp_path):
+    """A service has no data of its own, so nothing real comes in by it."""
+    assert quantdeck("demo", "--days", "1", "--quiet", home=tmp_path).returncode == 0
+    assert (await health(tmp_path, GRPC_HOST=service.target)).status == "healthy"
 
 
 async def test_health_says_which_setting_to_look_at_where_nobody_answers(tmp_path):

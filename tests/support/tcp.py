@@ -15,8 +15,14 @@ class Relay:
         self._port = int(port)
         self.target = ""
         self.opened = 0
+        self._may_pass = asyncio.Event()
+        self._may_pass.set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def hold(self) -> None:
+        """Let nothing through from now on, as a host that has vanished."""
+        self._may_pass.clear()
 
     def snap(self) -> None:
         """Break every connection, without a word."""
@@ -27,19 +33,23 @@ class Relay:
         self.opened += 1
         there, back = await asyncio.open_connection(self._host, self._port)
         self._writers |= {writer, back}
-        self._tasks |= {asyncio.ensure_future(_carried(reader, back)), asyncio.ensure_future(_carried(there, writer))}
+        self._tasks |= {
+            asyncio.ensure_future(self._carried(reader, back)),
+            asyncio.ensure_future(self._carried(there, writer)),
+        }
+
+    async def _carried(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(2**16):
+                await self._may_pass.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.transport.abort()
 
     async def close(self) -> None:
+        self._may_pass.set()
         self.snap()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-async def _carried(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(2**16):
-            writer.write(data)
-            await writer.drain()
-    writer.transport.abort()
 
 
 @asynccontextmanager

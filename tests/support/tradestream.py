@@ -57,7 +57,7 @@ def _unpacked(strategy: Any) -> dict[str, float]:
 
 
 @asynccontextmanager
-async def peer(target: str = "127.0.0.1:0") -> AsyncIterator[Peer]:
+async def peer(target: str = "127.0.0.1:0", credentials: grpc.ServerCredentials | None = None) -> AsyncIterator[Peer]:
     """One that serves."""
     found = Peer()
     server = grpc.aio.server()
@@ -68,7 +68,8 @@ async def peer(target: str = "127.0.0.1:0") -> AsyncIterator[Peer]:
     )
     service = grpc.method_handlers_generic_handler("backtesting.BacktestingService", {"RunBacktest": handler})
     server.add_generic_rpc_handlers((service,))
-    found.target = f"127.0.0.1:{server.add_insecure_port(target)}"
+    bound = server.add_secure_port(target, credentials) if credentials else server.add_insecure_port(target)
+    found.target = f"127.0.0.1:{bound}"
     await server.start()
     try:
         yield found

@@ -116,13 +116,19 @@ def _told(report: dict[str, Any], found: list[Health]) -> str:
         f"home      {report['home']} ({report['world']} world)",
         f"clock     {report['clock']}",
         "",
-        *(f"{_SIGNS[health.status]} {health.source:12} {health.kind:12} {health.status}" for health in found),
+        *(f"{_SIGNS[health.status]} {health.source:12} {health.kind:12} {_state(health)}" for health in found),
     ]
-    advice = dict.fromkeys(f"  {said}" for said in [*(health.advice for health in found), *report["warnings"]] if said)
+    wanting = [health.advice for health in found if health.status != "healthy"]
+    advice = dict.fromkeys(f"  {said}" for said in [*wanting, *report["warnings"]] if said)
     missing = [name for name, there in report["extras"].items() if not there]
     if missing:
         advice[f"  not installed: {', '.join(missing)} (pip install 'quantdeck[{missing[0]}]')"] = None
     return "\n".join([*lines, *(["", *advice] if advice else [])])
+
+
+def _state(health: Health) -> str:
+    """What is said of one that is well is no advice."""
+    return f"healthy: {health.advice}" if health.status == "healthy" and health.advice else health.status
 
 
 _SIGNS = {"healthy": "+", "unhealthy": "!", "disabled": "-"}

@@ -148,6 +148,7 @@ class Channels:
             ("grpc.use_local_subchannel_pool", 1),  # or all channels would share one connection
             ("grpc.keepalive_time_ms", int(settings.keepalive_interval_s * 1000)),
             ("grpc.keepalive_timeout_ms", int(settings.keepalive_timeout_s * 1000)),
+            ("grpc.http2.ping_timeout_ms", int(settings.keepalive_timeout_s * 1000)),  # or it would be a minute
             ("grpc.keepalive_permit_without_calls", 0),  # many a service hangs up on who asks when it wants nothing
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.initial_reconnect_backoff_ms", 100),

@@ -153,7 +153,7 @@ async def test_no_more_is_taken_on_than_there_are_places(tmp_path):
 
 
 async def test_the_first_signal_lets_finish_what_has_begun_and_nothing_more_in(tmp_path):
-    long = slow(minutes(20_000))
+    long = slow(minutes(6_000))
     asked = as_request(long.spec, {}, "BTC/USD", long.bars, long.terms)
     with begun(tmp_path) as service:
         async with client(service.target) as asking, client(service.target) as later:

@@ -43,6 +43,7 @@ OPTIONS = [
     # A client that is gone without a word is found out, and its work ended.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.ping_timeout_ms", 10_000),  # or it would be a minute
     ("grpc.so_reuseport", 0),  # or two services share a port, and nobody is told
 ]
 
