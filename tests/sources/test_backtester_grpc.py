@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import shutil
 import signal
 import socket
@@ -167,6 +168,16 @@ async def test_a_service_that_is_killed_in_a_call_is_said_and_one_in_its_place_i
         with begun(tmp_path, port=port):
             assert await source.run(job(minutes(300)), as_of=FAR) == of_engine(job(minutes(300)))
     assert left
+
+
+async def test_a_worker_that_dies_there_is_told_as_it_would_be_here(service):
+    async with asking(service.target) as source:
+        waiting = asyncio.ensure_future(source.run(slow(), as_of=FAR))
+        await until(service.workers)
+        os.kill(service.workers()[0], signal.SIGKILL)
+        with pytest.raises(QueryFailed, match="The process of the backtest ended before it had a result") as told:
+            await waiting
+    assert told.value.source == "grpc"
 
 
 async def test_a_connection_that_broke_is_made_anew(service):

@@ -22,7 +22,7 @@ __all__ = ["SIGNATURE", "SOURCE", "Channels", "Place", "RefusedError", "TookTooL
 SOURCE = "grpc"
 
 SIGNATURE = "quantdeck"
-"""Metadata by which a refusal is known to be in words of ours."""
+"""Metadata by which a failure is known to be told in words of ours."""
 
 _PORT = 50051
 _MIB = 2**20
@@ -167,13 +167,16 @@ class Channels:
 
     def _in_our_words(self, error: Any, within_s: float | None) -> SourceError:
         name, said = error.code().name, (error.details() or "")[:4000]
+        ours = any(key == SIGNATURE for key, _ in error.trailing_metadata() or ())
+        if ours and name == "INTERNAL":
+            return QueryFailed(said, source=SOURCE)
         if name == "RESOURCE_EXHAUSTED" and "larger than max" in said.lower():
             name = "TOO_LARGE"
         kind, sentence = _KINDS.get(name, (QueryFailed, "The backtester failed and its log says why."))
         limit_s = within_s or self._settings.deadline_s
         found = kind(sentence.format(at=self.where.target, limit_s=limit_s), source=SOURCE)
         if isinstance(found, RefusedError):
-            found.said, found.ours = said, any(key == SIGNATURE for key, _ in error.trailing_metadata() or ())
+            found.said, found.ours = said, ours
         return found
 
 

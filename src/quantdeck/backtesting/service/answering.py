@@ -37,7 +37,7 @@ Answer = Callable[[Any, int], Awaitable[Any]]
 """A method: the message and its size."""
 
 _LIGHT, _LIGHT_COLUMNS = 2**16, 2**22
-"""Bytes that are read in no time, as messages and as columns; more are read in a thread."""
+"""Bytes that are gone through in no time, message by message and as columns; more are so in a thread."""
 
 _SIGNED = ((SIGNATURE, __version__),)
 
@@ -106,14 +106,15 @@ class Answering:
 
     async def _answered(self, answer: Answer, kind: Any, data: bytes, context: Any) -> tuple[str, Any]:
         try:
-            request = kind.FromString(data)
+            light = len(data) < _LIGHT_COLUMNS
+            request = kind.FromString(data) if light else await asyncio.to_thread(kind.FromString, data)
             return "OK", await answer(request, len(data))
         except DecodeError:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"this is no {kind.DESCRIPTOR.full_name}", _SIGNED)
         except Unfit as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, _told(error.problems), _SIGNED)
         except SourceError as error:
-            await context.abort(grpc.StatusCode.INTERNAL, error.message)
+            await context.abort(grpc.StatusCode.INTERNAL, error.message, _SIGNED)
         except Exception:
             log.exception("backtest_failed")
             await context.abort(grpc.StatusCode.INTERNAL, "the service failed; its log says why")

@@ -99,13 +99,15 @@ async def _drained(server: grpc.aio.Server, answering: Answering, again: asyncio
 def _signals(heard: Callable[[], None]) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     numbers = (signal.SIGTERM, signal.SIGINT)
-    for number in numbers:
-        loop.add_signal_handler(number, heard)
+    with contextlib.suppress(NotImplementedError):  # Windows, where a signal just ends it
+        for number in numbers:
+            loop.add_signal_handler(number, heard)
     try:
         yield
     finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
+        with contextlib.suppress(NotImplementedError):
+            for number in numbers:
+                loop.remove_signal_handler(number)
 
 
 def _place(host: str, port: int) -> str:

@@ -21,7 +21,7 @@ from quantdeck.domain.timeframes import Timeframe
 __all__ = ["Backtester", "Job", "Tell", "TookTooLong", "nobody"]
 
 Tell = Callable[[float], Awaitable[None]]
-"""Hears which share of the job is done."""
+"""Hears which share of the job is done, where who does it says so: a service does not."""
 
 
 class TookTooLong(SourceError):
