@@ -9,17 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from quantdeck.backtesting.engine import Costs, Terms, run, sound
+from quantdeck.backtesting.engine import Costs, Terms, sound
 from quantdeck.connections.grpc import Channels, Place
 from quantdeck.domain.calendars import NYSE
 from quantdeck.domain.candles import Bars, joined
 from quantdeck.domain.strategy_specs import UnfitParametersError
 from quantdeck.domain.timeframes import TIMEFRAMES
 from quantdeck.settings import Grpc
-from quantdeck.sources.backtester import Backtester, Job
+from quantdeck.sources.backtester import Backtester
 from quantdeck.sources.backtester.grpc import OverGrpc
 from quantdeck.sources.backtester.inprocess import SMALL, InProcess
-from tests.support.backtester import BEGINS, Service, begun, job, minutes
+from tests.support.backtester import BEGINS, Service, begun, job, minutes, of_engine
 from tests.support.bars import FAR, every, now, walk
 
 LARGE = SMALL // 3 + 1  # bars for two indicators that are too much for a thread
@@ -40,10 +40,6 @@ async def backtester(request: pytest.FixtureRequest) -> AsyncIterator[Backtester
     source = OverGrpc(Channels(place, options), options)
     yield source
     await source.close()
-
-
-def of_engine(asked: Job) -> object:
-    return run(asked.spec.instantiate(asked.parameters), asked.bars, asked.terms).metrics
 
 
 @pytest.mark.parametrize("many", [1, 2, 500, LARGE])

@@ -1,28 +1,33 @@
-"""The service of backtests as a process of its own, and jobs for it."""
+"""The service of backtests as a process of its own, whoever asks it, and jobs for it."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from quantdeck.backtesting.engine import Metrics, run
+from quantdeck.connections.grpc import Channels, place
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.spec_reader import read
 from quantdeck.domain.strategy_specs import StrategySpec
 from quantdeck.domain.timeframes import MINUTE, Timeframe
+from quantdeck.settings import Grpc
 from quantdeck.sources.backtester import Job
+from quantdeck.sources.backtester.grpc import OverGrpc
 from tests.support.bars import at, every, walk
 from tests.support.specs import spec
 
-__all__ = ["BEGINS", "Service", "begun", "job", "minutes", "slow", "written"]
+__all__ = ["BEGINS", "NAMED", "Service", "asking", "begun", "job", "minutes", "of_engine", "slow", "until", "written"]
 
 BEGINS = at("2025-03-03T00:00")
 PATIENCE_S = 20.0
@@ -105,3 +110,39 @@ def slow(bars: Bars | None = None) -> Job:
     return job(
         bars or minutes(200_000), indicators=indicators, entry_conditions=over, exit_conditions=over, parameters=[]
     )
+
+
+NAMED: dict[str, Any] = {"numbers": {"movingAveragePeriod": 30}, "parameters": [
+    {"name": "movingAveragePeriod", "type": "INTEGER", "min": 10, "max": 50, "defaultValue": 20},
+    {"name": "oversoldThreshold", "type": "DOUBLE", "min": 15, "max": 30, "defaultValue": 25.5},
+], "indicators": [
+    {"id": "sma", "type": "SMA", "input": "close", "params": {"period": "${movingAveragePeriod}"}},
+    {"id": "rsi", "type": "RSI", "input": "close", "params": {"period": 14}},
+], "entry_conditions": [
+    {"type": "OVER", "indicator": "close", "params": {"other": "sma"}},
+    {"type": "UNDER_CONSTANT", "indicator": "rsi", "params": {"threshold": "${oversoldThreshold}"}},
+]}  # fmt: skip
+"""A strategy by the name and with the parameters that tradestream's service knows."""
+
+
+@asynccontextmanager
+async def asking(target: str, **options: Any) -> AsyncIterator[OverGrpc]:
+    """The adapter, with a patience for busy machines."""
+    said = Grpc(**{"connect_s": 20, **options})
+    source = OverGrpc(Channels(place(f"grpc://{target}", said), said), said)
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+async def until(holds: Callable[[], Any]) -> None:
+    """Once this holds; it is another process's doing, which tells nobody."""
+    async with asyncio.timeout(20):
+        while not holds():  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.01)
+
+
+def of_engine(asked: Job) -> Metrics:
+    """What a job comes to, whoever runs it."""
+    return run(asked.spec.instantiate(asked.parameters), asked.bars, asked.terms).metrics

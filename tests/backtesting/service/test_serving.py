@@ -16,18 +16,11 @@ from quantdeck.backtesting.messages.jobs import as_request
 from quantdeck.backtesting.messages.results import of_ours
 from quantdeck.backtesting.protocol import backtesting_pb2 as protocol
 from tests.backtesting.service.asking import client, refused, request
-from tests.support.backtester import begun, minutes, slow
+from tests.support.backtester import begun, minutes, slow, until
 from tests.support.program import quantdeck
 
 NAME = "backtesting.BacktestingService"
 SLOW = as_request(slow().spec, {}, "BTC/USD", slow().bars, slow().terms)
-
-
-async def until(holds, seconds=20.0):
-    """Once this holds; it has no event to wait for, since it is another process's doing."""
-    async with asyncio.timeout(seconds):
-        while not holds():  # noqa: ASYNC110 - see above
-            await asyncio.sleep(0.01)
 
 
 async def health(asking, service=""):
@@ -106,7 +99,7 @@ async def test_a_batch_and_a_validation_are_killed_as_well(service, asking):
             asked.config.step_bars = 2
         call = asking.ask(asked, method)
         waiting = asyncio.ensure_future(refused(call))
-        await until(lambda call=waiting: service.workers() or call.done())
+        await until(service.workers)
         assert not waiting.done()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
