@@ -1,8 +1,8 @@
 """A backtest in a process of its own: a job on stdin, how far it is and what it comes to on stdout.
 
 A process can be killed, which a thread cannot; whoever started it does so when nobody waits for the answer any more.
-Each frame is its length in four bytes and, pickled, ("done", share), and at the end ("told", metrics) or ("failed",
-kind of error).
+Each frame is its length in four bytes and, pickled, ("done", share), and at the end ("told", what it comes to) or
+("failed", kind of error).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from typing import IO, Any
 
-from quantdeck.backtesting.engine import Metrics, Terms, run
+from quantdeck.backtesting.engine import Backtest, Metrics, Terms, run
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.strategy_specs import RunnableSpec
 
@@ -24,9 +24,12 @@ class Work:
     spec: RunnableSpec
     bars: Bars
     terms: Terms
+    whole: bool = False
+    """Whether the trades and the equity curve are wanted beside the figures."""
 
-    def metrics(self, tell: Any = lambda share: None) -> Metrics:
-        return run(self.spec, self.bars, self.terms, tell).metrics
+    def done(self, tell: Any = lambda share: None) -> Backtest | Metrics:
+        made = run(self.spec, self.bars, self.terms, tell)
+        return made if self.whole else made.metrics
 
 
 def frames(data: IO[bytes], out: IO[bytes]) -> None:
@@ -39,7 +42,7 @@ def frames(data: IO[bytes], out: IO[bytes]) -> None:
 
     try:
         work: Work = pickle.load(data)  # noqa: S301 - it comes from the process that started this one
-        send("told", work.metrics(lambda share: send("done", share)))
+        send("told", work.done(lambda share: send("done", share)))
     except Exception as error:  # noqa: BLE001 - the parent must hear of it, whatever it is
         send("failed", type(error).__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from quantdeck.backtesting.engine import Metrics
+from quantdeck.backtesting.engine import Backtest, Metrics
 from quantdeck.backtesting.worker import Work
 from quantdeck.connections.databases import Databases
 from quantdeck.core.errors import QueryFailed
@@ -35,22 +35,29 @@ _NAME = "quantdeck"
 def connect(url: str, settings: Settings, databases: Databases) -> InProcess:
     """The adapter."""
     del url, databases
-    return InProcess(settings.backtests.processes)
+    return InProcess(settings.backtests.processes, source="demo" if settings.is_demo else _NAME)
 
 
 class InProcess(Backtester):
     """See the module."""
 
-    source = _NAME
-
-    def __init__(self, processes: int) -> None:
+    def __init__(self, processes: int, source: str = _NAME) -> None:
+        self.source = source
         self._slots = asyncio.Semaphore(processes)
         self.running: set[int] = set()  # the processes that there are, by their id
 
     async def _run(self, job: Job, tell: Tell) -> Metrics:
-        work = Work(job.spec.instantiate(job.parameters), job.bars, job.terms)
+        metrics: Metrics = await self._done(job, tell, whole=False)
+        return metrics
+
+    async def _whole(self, job: Job, tell: Tell) -> Backtest:
+        made: Backtest = await self._done(job, tell, whole=True)
+        return made
+
+    async def _done(self, job: Job, tell: Tell, *, whole: bool) -> Any:
+        work = Work(job.spec.instantiate(job.parameters), job.bars, job.terms, whole)
         if _values(work) <= SMALL:
-            return await asyncio.to_thread(work.metrics)
+            return await asyncio.to_thread(work.done)
         async with self._slots:
             data = await asyncio.to_thread(pickle.dumps, work, 5)
             async with self._process() as process:
@@ -83,7 +90,7 @@ def _weight(one: Computation) -> int:
     return {"KAMA": 10, "FRAMA": 10, "PARABOLIC_SAR": 40}.get(one.type, 1)
 
 
-async def _told(process: Process, data: bytes, tell: Tell) -> Metrics:
+async def _told(process: Process, data: bytes, tell: Tell) -> Any:
     """What it comes to. The process says nothing before it has been told everything, so neither waits for the other."""
     assert process.stdout is not None
     await _feed(process, data)
@@ -92,8 +99,7 @@ async def _told(process: Process, data: bytes, tell: Tell) -> Metrics:
         if kind == "done":
             await tell(said)
         elif kind == "told":
-            metrics: Metrics = said
-            return metrics
+            return said
         else:
             raise QueryFailed(f"The backtest failed with {said}; its process was ended", source=_NAME)
 
