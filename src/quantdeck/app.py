@@ -243,7 +243,12 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
         coordination=coordination,
         source=source,
         flights=Flights(settings.cache.max_entries, settings.cache.max_mb * 2**20),
-        options={"chart_errors": settings.chart_errors, "decisions": settings.decisions, "pyth": settings.pyth},
+        options={
+            "backtests": settings.backtests,
+            "chart_errors": settings.chart_errors,
+            "decisions": settings.decisions,
+            "pyth": settings.pyth,
+        },
         cache_ttl_s=settings.cache.ttl_s,
         deadline_s=settings.deadline_s,
         per_minute=settings.per_minute,

@@ -175,6 +175,7 @@ class Backtests(_Group):
     """Backtests that this machine runs. Small ones are done in a thread, large ones in processes of their own."""
 
     processes: int = Field(2, ge=1, description="large ones at a time; more wait their turn")
+    bars: int = Field(1_000_000, ge=1, description="bars that run_backtest takes at most")
     fee: float = Field(0.001, ge=0, lt=1, description="of what changes hands in each fill, a fraction")
     slippage: float = Field(0.0, ge=0, lt=1, description="by which the price of each fill is worse, a fraction")
     events: File | None = Field(None, description="log into which run_backtest writes each as a run; none unless said")
