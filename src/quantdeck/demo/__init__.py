@@ -33,7 +33,8 @@ MEASURED = timedelta(days=366)
 """How far back it is told how strategies did: the longest period that a tool can be asked for."""
 
 _TABLES = (
-    "strategy_performance", "implementation_signals", "strategy_implementations", "strategy_specs", "positions", "risk_limits", "accounts",
+    "strategy_performance", "implementation_signals", "strategy_implementations", "strategy_specs",
+    "positions", "risk_limits", "accounts",
 )  # fmt: skip
 
 

@@ -49,7 +49,8 @@ def performance(world: World, since: datetime, until: datetime) -> list[Row]:
 
 def _is_silent(row: Row) -> bool:
     """Planted: whoever says nothing trades nothing either."""
-    return row["symbol"] == STALE_SYMBOL and row["period_end"] > SILENT_SINCE
+    end: datetime = row["period_end"]
+    return row["symbol"] == STALE_SYMBOL and end > SILENT_SINCE
 
 
 def _spec(row: Row) -> StrategySpec:

@@ -18,7 +18,6 @@ from quantdeck.domain import symbols
 
 __all__ = [
     "DATABASE_ERROR",
-    "GRPC_ERROR",
     "INVALID_PARAMETER",
     "INVALID_SYMBOL",
     "NOT_FOUND",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import BeforeValidator, WithJsonSchema
 
 from quantdeck.core.clock import Now, iso
 from quantdeck.core.errors import ErrorCode, RejectedValue, ToolError
@@ -14,7 +15,17 @@ from quantdeck.domain.calendars import Market
 from quantdeck.domain.timeframes import TIMEFRAMES, Timeframe
 from quantdeck.sources.candles import Series
 
-__all__ = ["INSUFFICIENT_DATA", "INVALID_DATE_RANGE", "Date", "Span", "expected", "insufficient", "is_enough", "length_of", "span"]
+__all__ = [
+    "INSUFFICIENT_DATA",
+    "INVALID_DATE_RANGE",
+    "Date",
+    "Span",
+    "expected",
+    "insufficient",
+    "is_enough",
+    "length_of",
+    "span",
+]
 
 INVALID_DATE_RANGE = ErrorCode("INVALID_DATE_RANGE", "Start date must be before end date", 400)
 INSUFFICIENT_DATA = ErrorCode("INSUFFICIENT_DATA", "Not enough historical data for the specified range", 422)
@@ -27,17 +38,21 @@ FEWEST_SHARE = 0.8
 USUAL_LENGTH = TIMEFRAMES["1h"]
 
 
-def _date(text: str) -> date:
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+
+def _date(given: Any) -> date:
+    said = "must be a date such as 2026-01-15"
+    if not isinstance(given, str) or not _DAY.fullmatch(given):  # fromisoformat takes 20260115 and 2026-W03-4 too
+        raise RejectedValue(said)
     try:
-        if len(text) != len("2026-01-15"):  # fromisoformat takes 20260115 and week dates too
-            raise ValueError
-        return date.fromisoformat(text)
+        return date.fromisoformat(given)
     except ValueError:
-        raise RejectedValue("must be a date such as 2026-01-15") from None
+        raise RejectedValue(said) from None
 
 
-Date = Annotated[str, AfterValidator(_date), Field(json_schema_extra={"format": "date"})]
-"""A day in UTC; the tool gets a `date`."""
+Date = Annotated[date, BeforeValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
+"""A day in UTC, in one form only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +111,10 @@ def insufficient(symbol: str, length: Timeframe, series: Series | None, count: i
         begins, ends = (iso(datetime.fromtimestamp(at, UTC)) for at in (series.first_s, series.last_s))
         there = f"there are bars from {begins} to {ends}"
     gaps = f" and {FEWEST_SHARE:.0%} of those that its market's hours let expect" if count >= FEWEST_BARS else ""
+    has = count if wanted is not None or series is None else "few"
     return INSUFFICIENT_DATA(
         f"Not enough data: a backtest of {symbol} needs {FEWEST_BARS} closed bars of {length}{gaps}; this range has "
-        f"{count}, {there}. Ask for other dates or another timeframe",
+        f"{has}, {there}. Ask for other dates or another timeframe",
         symbol=symbol,
         timeframe=length.name,
         required=FEWEST_BARS,

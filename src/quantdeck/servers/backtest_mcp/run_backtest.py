@@ -10,13 +10,7 @@ from pydantic import Field
 from quantdeck.core.call import Call, Progress
 from quantdeck.core.clock import Now
 from quantdeck.core.errors import ErrorCode, Rejects
-from quantdeck.dialects.tradestream import (
-    GRPC_ERROR,
-    INVALID_PARAMETER,
-    INVALID_SYMBOL,
-    Market,
-    tradestream,
-)
+from quantdeck.dialects.tradestream import INVALID_PARAMETER, INVALID_SYMBOL, Market, tradestream
 from quantdeck.domain.strategy_specs import UnfitParametersError
 from quantdeck.domain.timeframes import TIMEFRAMES, FinerThanStored
 from quantdeck.servers.backtest_mcp.ranges import (
@@ -39,6 +33,7 @@ from quantdeck.sources.sql.runnable import Runnable, Runnables, UnreadableSpecEr
 
 STRATEGY_NOT_FOUND = ErrorCode("STRATEGY_NOT_FOUND", "Strategy with specified ID does not exist", 404)
 BACKTEST_TIMEOUT = ErrorCode("BACKTEST_TIMEOUT", "Backtest execution exceeded time limit", 504, retry=True)
+GRPC_ERROR = ErrorCode("GRPC_ERROR", "Backtester service connection failed", 502, retry=True)
 
 READ, RUN, WRITTEN = 10.0, 90.0, 100.0
 """How far a call has come, in percent: with its bars, with the strategy, with the record of it."""
@@ -88,7 +83,9 @@ async def run_backtest(
     strategy_id: Annotated[str, Field(description="Of an implementation; or a spec's id or name, with its defaults")],
     symbol: Market,
     start_date: Annotated[
-        Date | None, Rejects(INVALID_DATE_RANGE), Field(description="First day (UTC); 90 days before end_date if unsaid")
+        Date | None,
+        Rejects(INVALID_DATE_RANGE),
+        Field(description="First day (UTC); 90 days before end_date if unsaid"),
     ] = None,
     end_date: Annotated[
         Date | None, Rejects(INVALID_DATE_RANGE), Field(description="Last day (UTC); today if unsaid")

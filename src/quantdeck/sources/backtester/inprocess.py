@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from anyio import CancelScope
+
 from quantdeck.backtesting.engine import Backtest, Metrics
 from quantdeck.backtesting.worker import Work
 from quantdeck.connections.databases import Databases
@@ -67,15 +69,17 @@ class InProcess(Backtester):
     async def _process(self) -> AsyncIterator[Process]:
         """One that is gone when nobody waits for it any more."""
         program = (sys.executable, "-P", "-m", "quantdeck.backtesting.worker")
-        process = await asyncio.create_subprocess_exec(*program, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
+        with CancelScope(shield=True):  # the SDK's cancellations come again at every await, and nobody would end it
+            process = await asyncio.create_subprocess_exec(*program, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
         self.running.add(process.pid)
         try:
             yield process
         finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-            self.running.discard(process.pid)
+            with CancelScope(shield=True):
+                if process.returncode is None:
+                    process.kill()
+                await process.wait()
+                self.running.discard(process.pid)
 
 
 def _values(work: Work) -> int:

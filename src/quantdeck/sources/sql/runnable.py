@@ -63,7 +63,9 @@ class Runnables(Source):
         """
         asked = {"asked": canonical_uuid(called), "as_of": as_of}
         if asked["asked"] is None:
-            row = await self._database.row(_SPEC.format(column="name"), asked=called.strip().upper(), as_of=as_of)
+            name = called.strip().upper()
+            sql = _SPEC.format(column="name")
+            row = await self._database.row(sql, asked=name, as_of=as_of) if name.isprintable() else None
         else:
             row = await self._database.row(_IMPLEMENTATION, **asked)
             row = row or await self._database.row(_SPEC.format(column="spec_id"), **asked)
