@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ def cut(made: Backtest, edges_s: Sequence[int], step_s: int, bars_per_year: floa
     closed = slice(made.trades.closed)
     exits, returns = made.trades.exit_time[closed], made.trades.returns[closed]
     found = []
-    for start_s, end_s in zip(edges_s, edges_s[1:], strict=False):
+    for start_s, end_s in itertools.pairwise(edges_s):
         first, last = closes.searchsorted((start_s, end_s), side="right")
         if first == last:
             continue
