@@ -35,7 +35,7 @@ def minutes(many: int) -> Bars:
     return walk(every(60, BEGINS, many))
 
 
-@pytest.mark.parametrize("many", [500, LARGE], ids=["in a thread", "in a process"])
+@pytest.mark.parametrize("many", [500, 10_000, LARGE], ids=["at once", "in a thread", "in a process"])
 async def test_a_backtest_is_what_the_engine_says(many):
     asked = job(minutes(many), {"period": 12})
     heard: list[float] = []
@@ -48,7 +48,7 @@ async def test_a_backtest_is_what_the_engine_says(many):
     assert heard == (pytest.approx([1 / 3, 2 / 3]) if many == LARGE else [])
 
 
-@pytest.mark.parametrize("many", [500, LARGE], ids=["in a thread", "in a process"])
+@pytest.mark.parametrize("many", [500, 10_000, LARGE], ids=["at once", "in a thread", "in a process"])
 async def test_the_whole_of_it_has_the_trades_and_the_equity_as_well(many):
     asked = job(minutes(many))
     found, made = await InProcess(1).whole(asked, as_of=FAR), run(asked.spec.instantiate(), asked.bars, asked.terms)
