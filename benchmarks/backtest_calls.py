@@ -12,11 +12,10 @@ from benchmarks.load import Pace
 from benchmarks.plain_strategy import SPEC
 from benchmarks.process import started
 from quantdeck.app import open_app
-from quantdeck.domain.candles import resampled
+from quantdeck.domain.candles import joined, resampled
 from quantdeck.domain.demo_instruments import INSTRUMENTS
 from quantdeck.domain.demo_market import DAY_S, DemoMarket
 from quantdeck.domain.demo_sessions import shape_of
-from quantdeck.domain.candles import joined
 from quantdeck.domain.timeframes import TIMEFRAMES
 from quantdeck.servers import load
 from quantdeck.settings import Settings

@@ -213,6 +213,12 @@ def _check(settings: Settings) -> None:
             f"{settings.home_path} is a demo world and QUANTDECK_{real[0].upper()} names something real; "
             "unset one of them, or point QUANTDECK_HOME elsewhere, so that nobody takes one for the other"
         )
+    recorded = settings.backtests.events
+    if settings.is_demo and recorded and not recorded.absolute().is_relative_to(settings.home_path):
+        raise MisconfiguredError(
+            f"{settings.home_path} is a demo world and QUANTDECK_BACKTESTS__EVENTS names a log outside of it; name one "
+            "within, such as its events.db, so that nobody takes made-up runs for real ones"
+        )
 
 
 def _check_said(settings: Settings, servers: tuple[Server, ...], runtime: Runtime) -> None:

@@ -74,6 +74,6 @@ def test_what_was_not_measured_counts_nowhere():
 
 
 def test_months_ascend_and_are_those_in_which_a_stretch_ended_in_utc():
-    late = Stretch(datetime(2026, 2, 1, 0, 30, tzinfo=timezone(timedelta(hours=2))), 1, 1, 0.01, None)
+    late = Stretch(datetime(2026, 2, 1, 2, 0, tzinfo=timezone(timedelta(hours=2))), 1, 1, 0.01, None)
     found = by_month([stretch(3, 1, 0, 0.0, None), late, stretch(1, 2, 1, 0.0, None)])
     assert [(month, one.trades) for month, one in found] == [("2026-01", 3), ("2026-03", 1)]

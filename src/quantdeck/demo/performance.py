@@ -40,10 +40,10 @@ def performance(world: World, since: datetime, until: datetime) -> list[Row]:
     rows: list[Row] = []
     for begin, end in _quarters(since, until):
         for symbol in SYMBOLS:
-            bars = _bars(market, symbol, begin, min(end, until))
-            for strategy in strategies:
-                if strategy["symbol"] == symbol and strategy["created_at"] <= begin:
-                    rows += _weeks(strategy, specs[strategy["spec_id"]], bars, begin, end)
+            there = [one for one in strategies if one["symbol"] == symbol and one["created_at"] <= begin]
+            bars = _bars(market, symbol, begin, min(end, until)) if there else Bars.none()
+            for strategy in there:
+                rows += _weeks(strategy, specs[strategy["spec_id"]], bars, begin, end)
     return [row for row in rows if since < row["period_end"] <= until and not _is_silent(row)]
 
 

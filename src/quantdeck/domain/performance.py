@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Literal
 
@@ -66,5 +66,5 @@ def by_month(stretches: Sequence[Stretch]) -> list[tuple[str, Tally]]:
 
 
 def _month(stretch: Stretch) -> str:
-    end = stretch.end.astimezone(UTC)
+    end = stretch.end.astimezone(UTC) - timedelta(microseconds=1)  # an end at midnight is the day before's
     return f"{end.year:04d}-{end.month:02d}"

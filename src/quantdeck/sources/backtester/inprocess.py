@@ -24,7 +24,7 @@ from quantdeck.sources.backtester import Backtester, Job, Tell
 __all__ = ["InProcess", "connect"]
 
 TINY = 20_000
-"""Values to compute in less time than others on the event loop notice; going to a thread and back takes half as long."""
+"""Values to compute before others on the event loop notice; going to a thread and back takes half as long."""
 
 SMALL = 2_000_000
 """Values to compute that a thread does in well under a tenth of a second; a process takes longer to start."""
