@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from quantdeck.core.clock import Now
-from quantdeck.sources.sql.performance import Measured, Performance
+from quantdeck.sources.sql.performance import Environment, Measured, Performance
 from tests.servers.conftest import Served
 from tests.support.desk import LATER, NOON, add_implementation, add_spec, uid
 
@@ -76,7 +76,8 @@ async def test_three_months_are_asked_for_unless_said(backtests):
 
 
 async def test_what_was_traded_is_told_before_what_would_have_been_and_never_added_to_it(backtests):
-    for environment, trades in (("BACKTEST", 5), ("PAPER", 6), ("LIVE", 7)):
+    weakest_first: list[tuple[Environment, int]] = [("BACKTEST", 5), ("PAPER", 6), ("LIVE", 7)]
+    for environment, trades in weakest_first:
         await measure(backtests, replace(WEEK, environment=environment, trades=trades))
         data = await ask(backtests, force_refresh=True)
         assert (data["environment"], data["total_signals"]) == (environment, trades)
