@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from quantdeck.backtesting.engine import Terms, run
@@ -36,12 +37,11 @@ def performance(world: World, since: datetime, until: datetime) -> list[Row]:
     """Rows of strategy_performance: the weeks that end after `since` and by `until`, each known when it is over."""
     specs = {row["spec_id"]: _spec(row) for row in world.specs()}
     strategies = world.implementations()
-    market = DemoMarket(world.seed, shape_of)
     rows: list[Row] = []
     for begin, end in _quarters(since, until):
         for symbol in SYMBOLS:
             there = [one for one in strategies if one["symbol"] == symbol and one["created_at"] <= begin]
-            bars = _bars(market, symbol, begin, min(end, until)) if there else Bars.none()
+            bars = _bars(world.seed, symbol, begin, end) if there else Bars.none()
             for strategy in there:
                 rows += _weeks(strategy, specs[strategy["spec_id"]], bars, begin, end)
     return [row for row in rows if since < row["period_end"] <= until and not _is_silent(row)]
@@ -70,7 +70,9 @@ def _quarters(since: datetime, until: datetime) -> Iterator[tuple[datetime, date
         begin = end
 
 
-def _bars(market: DemoMarket, symbol: str, begin: datetime, end: datetime) -> Bars:
+@lru_cache(64)  # several worlds may be made in one process, and bars are what takes the time
+def _bars(seed: int, symbol: str, begin: datetime, end: datetime) -> Bars:
+    market = DemoMarket(seed, shape_of)
     days = range(int(begin.timestamp()) // DAY_S, -(-int(end.timestamp()) // DAY_S))
     hours = [resampled(market.day(INSTRUMENTS[symbol], day), HOUR) for day in days]
     return joined(hours)
