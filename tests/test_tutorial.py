@@ -16,7 +16,7 @@ CLOCK = "2026-06-01T12:00:00Z"
 
 _PRINTED = re.compile(r"```\n([^`]*)```\n\n```json\n(.*?)\n```", re.DOTALL)
 _CALL = re.compile(r"^(?:QUANTDECK_CLOCK=(\S+) )?quantdeck call (\w+) '(.*?)'", re.MULTILINE)
-_ROW = re.compile(r"^\| `(?:QUANTDECK_CLOCK=(\S+) )?(get_\w+) (\{.*?\})` \| (.*?) \|", re.MULTILINE)
+_ROW = re.compile(r"^\| `(?:QUANTDECK_CLOCK=(\S+) )?(get_\w+|run_backtest) (\{.*?\})` \| (.*?) \|", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -57,3 +57,27 @@ def test_what_a_table_says_is_in_the_answer(world, clock, tool, arguments, said)
     printed = asked(world, clock, tool, arguments)
     for words in re.findall(r"`([^`]+)`", said):
         assert words in printed
+
+
+def test_three_classic_strategies_are_told_with_their_results():
+    told = [arguments for _, tool, arguments, _ in ROWS if tool == "run_backtest"]
+    assert len({json.loads(arguments)["strategy_id"] for arguments in told}) >= 3
+    assert all({"start_date", "end_date"} <= json.loads(arguments).keys() for arguments in told)
+
+
+def test_what_the_page_says_of_the_last_month_is_so(world):
+    ((clock, tool, arguments),) = [one for one in _CALL.findall(PAGE) if one[1] == "get_historical_performance"]
+    data = json.loads(asked(world, clock, tool, arguments))["data"]
+    assert (data["environment"], data["total_signals"], round(data["accuracy"], 2)) == ("PAPER", 35, 0.43)
+
+
+def test_a_backtest_that_is_recorded_can_be_asked_about(world):
+    arguments = json.dumps({"strategy_id": "BOLLINGER_REVERSION", "symbol": "BTC/USD"})
+    log = {"QUANTDECK_CLOCK": CLOCK, "QUANTDECK_BACKTESTS__EVENTS": str(world / "events.db")}
+    told = json.loads(quantdeck("call", "run_backtest", arguments, home=world, environment=log).stdout)["data"]
+    pattern = ["OrderPlaced", "TradeExecution", "PositionUpdate"]
+    question = json.dumps({"runId": told["run_id"], "sequencePattern": pattern, "pageSize": 1})
+    chains = json.loads(asked(world, "", "query_event_sequence", question))
+    assert chains["metadata"]["totalSequences"] in {2 * told["trades"], 2 * told["trades"] + 1}
+    outside = {**log, "QUANTDECK_BACKTESTS__EVENTS": "/tmp/made-up-runs.db"}  # noqa: S108 - never made
+    assert "is a demo world" in quantdeck("call", "run_backtest", arguments, home=world, environment=outside).stderr

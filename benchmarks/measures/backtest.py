@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import questions
+from benchmarks.backtest_calls import BACKTEST, measured
 from benchmarks.figures import Figure
 from benchmarks.plain_strategy import SPEC, by_bar, by_column
 from benchmarks.progress import say
@@ -56,7 +58,20 @@ async def measure(quick: bool) -> Report:
         Figure("a million bars, as a multiple of numpy by hand", 5, wall["engine"] / wall["numpy, by hand"], "x"),
     ]
     table = Table("a million bars", ("how", "ms", "CPU ms", "multiple of the engine's"), rows)
-    return Report("backtest", about, [table], figures, {"wall_s": wall, "cpu_s": work, "told": told["engine"]})
+    calls = await measured(quick)
+    figures.append(_of_calls(calls))
+    data = {"wall_s": wall, "cpu_s": work, "told": told["engine"], "calls": calls}
+    return Report("backtest", about, [table, _table(calls)], figures, data)
+
+
+def _of_calls(calls: dict[str, dict[str, float]]) -> Figure:
+    multiple = calls[BACKTEST]["p50_us"] / calls[questions.NOTHING]["p50_us"]
+    return Figure(f"{BACKTEST} through a client, as a multiple of a tool that does nothing", 10, multiple, "x")
+
+
+def _table(calls: dict[str, dict[str, float]]) -> Table:
+    rows = [(name, f"{taken['p50_us']:.0f}") for name, taken in calls.items()]
+    return Table("over stdio, through the whole pipeline", ("question", "p50 us"), rows)
 
 
 def _made(many: int) -> Bars:

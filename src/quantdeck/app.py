@@ -218,6 +218,12 @@ def _check(settings: Settings) -> None:
             f"{settings.home_path} is a demo world and QUANTDECK_{real[0].upper()} names something real; "
             "unset one of them, or point QUANTDECK_HOME elsewhere, so that nobody takes one for the other"
         )
+    recorded = settings.backtests.events
+    if settings.is_demo and recorded and not recorded.absolute().is_relative_to(settings.home_path):
+        raise MisconfiguredError(
+            f"{settings.home_path} is a demo world and QUANTDECK_BACKTESTS__EVENTS names a log outside of it; name one "
+            "within, such as its events.db, so that nobody takes made-up runs for real ones"
+        )
 
 
 def _check_said(settings: Settings, servers: tuple[Server, ...], runtime: Runtime) -> None:
@@ -248,7 +254,12 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
         coordination=coordination,
         source=source,
         flights=Flights(settings.cache.max_entries, settings.cache.max_mb * 2**20),
-        options={"chart_errors": settings.chart_errors, "decisions": settings.decisions, "pyth": settings.pyth},
+        options={
+            "backtests": settings.backtests,
+            "chart_errors": settings.chart_errors,
+            "decisions": settings.decisions,
+            "pyth": settings.pyth,
+        },
         cache_ttl_s=settings.cache.ttl_s,
         deadline_s=settings.deadline_s,
         per_minute=settings.per_minute,

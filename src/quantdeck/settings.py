@@ -195,6 +195,10 @@ class Backtests(_Group):
     processes: int = Field(2, ge=1, description="large ones at a time; more wait their turn")
     waiting: int = Field(16, ge=0, description="requests that the service holds beside those; more are refused")
     drain_s: float = Field(30, ge=0, description="longest wait of the service for backtests in flight at its end")
+    bars: int = Field(1_000_000, ge=1, description="bars that run_backtest takes at most")
+    fee: float = Field(0.001, ge=0, lt=1, description="of what changes hands in each fill, a fraction")
+    slippage: float = Field(0.0, ge=0, lt=1, description="by which the price of each fill is worse, a fraction")
+    events: File | None = Field(None, description="log into which run_backtest writes each as a run; none unless said")
 
 
 class EventLog(_Group):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
-from quantdeck.core.errors import Busy
+from quantdeck.core.errors import Busy, ErrorCode
 from quantdeck.dialects.catalog import catalog
 from quantdeck.dialects.tradestream import tradestream
 from tests.support.runtime import Coordinated, Desk, Gate, Program, body, error_of, turns
@@ -167,3 +167,19 @@ def test_the_contract_says_how_long_a_tool_may_take():
 
     assert plain.policy.deadline_s == 20
     assert look.policy.deadline_s == 60
+
+
+SLOW = ErrorCode("BACKTEST_TIMEOUT", "Took too long", 504)
+
+
+@tradestream.tool(deadline_s=SOON_S, timeout=SLOW, errors=(SLOW,))
+async def simulate(desk: Desk) -> dict[str, Any]:
+    """Simulate."""
+    return {"asked": await desk.ask()}
+
+
+async def test_a_tool_may_have_a_code_of_its_own_for_its_deadline(program):
+    program.desk.gate.shut()
+    code, sentence, details = error_of(await program.call(simulate))
+    assert (code, details) == ("BACKTEST_TIMEOUT", {"timeout_ms": 20})
+    assert sentence.startswith("Timeout")

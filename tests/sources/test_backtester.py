@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from quantdeck.backtesting.engine import run
-from quantdeck.core.errors import QueryFailed
+from quantdeck.backtesting.engine import Metrics, run
+from quantdeck.core.errors import NotConfigured, QueryFailed
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.spec_reader import read
 from quantdeck.domain.timeframes import MINUTE
-from quantdeck.sources.backtester import Job
+from quantdeck.sources.backtester import Backtester, Job, Tell
 from quantdeck.sources.backtester.inprocess import SMALL, InProcess
-from tests.support.bars import FAR, at, every, walk
+from tests.support.bars import FAR, at, every, now, walk
 from tests.support.specs import spec
 
 BEGINS = at("2025-03-03T00:00")
@@ -34,7 +34,7 @@ def minutes(many: int) -> Bars:
     return walk(every(60, BEGINS, many))
 
 
-@pytest.mark.parametrize("many", [500, LARGE], ids=["in a thread", "in a process"])
+@pytest.mark.parametrize("many", [500, 10_000, LARGE], ids=["at once", "in a thread", "in a process"])
 async def test_a_backtest_is_what_the_engine_says(many):
     asked = job(minutes(many), {"period": 12})
     heard: list[float] = []
@@ -45,6 +45,33 @@ async def test_a_backtest_is_what_the_engine_says(many):
     found = await InProcess(1).run(asked, tell, as_of=FAR)
     assert found == run(asked.spec.instantiate({"period": 12}), asked.bars, asked.terms).metrics
     assert heard == (pytest.approx([1 / 3, 2 / 3]) if many == LARGE else [])
+
+
+@pytest.mark.parametrize("many", [500, 10_000, LARGE], ids=["at once", "in a thread", "in a process"])
+async def test_the_whole_of_it_has_the_trades_and_the_equity_as_well(many):
+    asked = job(minutes(many))
+    found, made = await InProcess(1).whole(asked, as_of=FAR), run(asked.spec.instantiate(), asked.bars, asked.terms)
+    assert found.metrics == made.metrics
+    assert found.trades.rows() == made.trades.rows()
+    assert found.equity.tolist() == made.equity.tolist()
+
+
+async def test_a_backtester_that_tells_figures_only_says_so_when_asked_for_more():
+    class Remote(Backtester):
+        async def _run(self, job: Job, tell: Tell) -> Metrics:
+            raise AssertionError
+
+    with pytest.raises(NotConfigured, match="unset"):
+        await Remote().whole(job(minutes(5)), as_of=FAR)
+
+
+async def test_no_bar_that_closes_after_the_clock_is_seen():
+    bars = minutes(400)
+    for seconds, seen in ((300 * 60, 300), (301 * 60 - 1, 300), (0, 0), (10**6, 400)):
+        found = await InProcess(1).run(job(bars), as_of=now(BEGINS + seconds))
+        assert found == run(job(bars).spec.instantiate(), bars[:seen]).metrics
+        whole = await InProcess(1).whole(job(bars), as_of=now(BEGINS + seconds))
+        assert (whole.metrics, len(whole.equity)) == (found, seen)
 
 
 async def started(source: InProcess) -> int:

@@ -1,8 +1,8 @@
 """A backtest in a process of its own: a job on stdin, how far it is and what it comes to on stdout.
 
 A process can be killed, which a thread cannot; whoever started it does so when nobody waits for the answer any more.
-Each frame is its length in four bytes and, pickled, ("done", share), and at the end ("told", result) or ("failed",
-kind of error).
+Each frame is its length in four bytes and, pickled, ("done", share), and at the end ("told", what it comes to) or
+("failed", kind of error).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import IO, Any, Protocol
 
-from quantdeck.backtesting.engine import Metrics, Terms, run
+from quantdeck.backtesting.engine import Backtest, Metrics, Terms, run
 from quantdeck.backtesting.engine.walk_forward import Split, Verdict, Windows, walk_forward
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.strategy_specs import RunnableSpec
@@ -39,9 +39,12 @@ class Work:
     spec: RunnableSpec
     bars: Bars
     terms: Terms
+    whole: bool = False
+    """Whether the trades and the equity curve are wanted beside the figures."""
 
-    def result(self, tell: Callable[[float], None] = _nobody) -> Metrics:
-        return run(self.spec, self.bars, self.terms, tell).metrics
+    def result(self, tell: Callable[[float], None] = _nobody) -> Backtest | Metrics:
+        made = run(self.spec, self.bars, self.terms, tell)
+        return made if self.whole else made.metrics
 
 
 @dataclass(frozen=True, slots=True)

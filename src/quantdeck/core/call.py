@@ -184,7 +184,7 @@ def contain_errors(contract: Contract) -> Wrapper:
 
 def deadline(contract: Contract) -> Wrapper:
     """Nothing behind this takes longer, waiting for a pool, a store or another's flight included."""
-    policy, code = contract.policy, contract.dialect.timeout
+    policy, code = contract.policy, contract.policy.timeout or contract.dialect.timeout
 
     async def bounded(proceed: Proceed, call: Call) -> Any:
         limit_s = call.runtime.deadline_s.get(contract.name, policy.deadline_s)

@@ -25,6 +25,7 @@ class Policy:
 
     cache_s: float | None = None
     deadline_s: float = 20.0
+    timeout: ErrorCode | None = None  # what a passed deadline is called, where its spec has a code for this tool alone
     p95_ms: float | None = None
     per_minute: int | None = None
     effect: bool = False  # it changes something: once begun it finishes, whatever becomes of the caller

@@ -59,8 +59,7 @@ class Server:
     def __post_init__(self) -> None:
         names = [spelling for tool in self.tools for spelling in {tool.name, tool.listed}]
         names += [f"prompt {prompt.render.name}" for prompt in self.prompts]
-        names += [resource.uri for resource in self.resources]
-        names += [template.uri_template for template in self.templates]
+        names += [*(resource.uri for resource in self.resources), *(offer.uri_template for offer in self.templates)]
         if repeated := [name for name, count in Counter(names).items() if count > 1]:
             raise DeclarationError(f"{self.name} offers {', '.join(repeated)} more than once")
 

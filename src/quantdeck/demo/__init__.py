@@ -18,18 +18,23 @@ from quantdeck.connections.sqlite import SQLite
 from quantdeck.core.clock import Clock, iso
 from quantdeck.demo.book import Book
 from quantdeck.demo.decisions import AGENT, LOOKS_BACK, decisions
+from quantdeck.demo.performance import performance
 from quantdeck.demo.runs import write_runs
 from quantdeck.demo.world import BEGAN, SILENT_SINCE, STALE_SYMBOL, World
 from quantdeck.domain.consensus import CURRENT_FOR
 from quantdeck.settings import MisconfiguredError, Settings
 
-__all__ = ["AHEAD", "extend", "extend_decisions", "keep_current", "make"]
+__all__ = ["AHEAD", "extend", "extend_decisions", "extend_performance", "keep_current", "make"]
 
 AHEAD = timedelta(days=30)
 """How far signals are written ahead, so that a world is at the present without anything running."""
 
+MEASURED = timedelta(days=366)
+"""How far back it is told how strategies did: the longest period that a tool can be asked for."""
+
 _TABLES = (
-    "implementation_signals", "strategy_implementations", "strategy_specs", "positions", "risk_limits", "accounts",
+    "strategy_performance", "implementation_signals", "strategy_implementations", "strategy_specs",
+    "positions", "risk_limits", "accounts",
 )  # fmt: skip
 
 
@@ -85,6 +90,7 @@ async def keep_current(settings: Settings) -> None:
             if (world := _marked(settings)) is not None:
                 await extend(databases.of("desk"), world, datetime.now(UTC))
                 await extend_decisions(databases.of("decisions"), world, datetime.now(UTC))
+                await extend_performance(databases.of("desk"), world, datetime.now(UTC))
             await asyncio.sleep(timedelta(hours=6).total_seconds())
     finally:
         await databases.close()
@@ -109,12 +115,14 @@ def _refuse_the_real(settings: Settings) -> None:
 async def _fill(desk: Database, world: World, days: int, now: datetime) -> str:
     specs, implementations, book = world.specs(), world.implementations(), Book(world)
     signals = [*world.last_words(), *world.signals(now - timedelta(days=days), now + AHEAD)]
+    weeks = await asyncio.to_thread(performance, world, now - MEASURED, now + AHEAD)
     async with desk.transaction():
         for table in _TABLES:
             await desk.execute(f"DELETE FROM {table}")  # noqa: S608 - a literal of this module
         await _insert(desk, "strategy_specs", specs)
         await _insert(desk, "strategy_implementations", implementations)
         await _insert(desk, "implementation_signals", signals)
+        await _insert(desk, "strategy_performance", weeks)
         await _insert(desk, "accounts", book.accounts())
         await _insert(desk, "risk_limits", book.risk_limits())
         await _insert(desk, "positions", book.positions())
@@ -159,6 +167,18 @@ async def extend_decisions(diary: Database, world: World, now: datetime) -> None
         since = await _last_decided(diary, now)
         rows = _decided(world, since - 2 * LOOKS_BACK, now + AHEAD)
         await _insert(diary, "agent_decisions", [row for row in rows if row["created_at"] > since])
+
+
+async def extend_performance(desk: Database, world: World, now: datetime) -> None:
+    """The same for how strategies do. What two processes write is the same, so neither needs to look again."""
+    row = await desk.row('SELECT max(period_end) AS "latest [TIMESTAMP]" FROM strategy_performance')
+    assert row is not None
+    since: datetime = row["latest"] or now - MEASURED
+    if since > now + AHEAD - timedelta(days=8):
+        return
+    weeks = await asyncio.to_thread(performance, world, since, now + AHEAD)
+    async with desk.transaction():
+        await _insert(desk, "strategy_performance", weeks)
 
 
 async def _last_decided(diary: Database, now: datetime) -> datetime:

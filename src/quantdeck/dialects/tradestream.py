@@ -40,6 +40,9 @@ UNAUTHORIZED = ErrorCode("UNAUTHORIZED", "Not authorized to access resource", 40
 
 INVALID_SYMBOL = ErrorCode("INVALID_SYMBOL", "Symbol format is invalid or not supported", 400)
 
+_BACKTESTERS = ("grpc", "quantdeck")
+"""Sources whose failures are the backtester's, whether it is a service or this program itself."""
+
 T = TypeVar("T")
 
 
@@ -61,6 +64,7 @@ class Tradestream(Spec):
         errors: tuple[ErrorCode, ...],
         cache_s: float | None = None,
         deadline_s: float = 20.0,
+        timeout: ErrorCode | None = None,
         effect: bool = False,
         forgets: tuple[str, ...] = (),
         revised: bool = False,
@@ -71,6 +75,7 @@ class Tradestream(Spec):
         policy = Policy(
             cache_s=cache_s,
             deadline_s=deadline_s,
+            timeout=timeout,
             effect=effect,
             forgets=forgets,
             revised=revised,
@@ -122,7 +127,7 @@ class Tradestream(Spec):
         if isinstance(error, Denied) and UNAUTHORIZED.code not in {declared.code for declared in contract.errors}:
             return DATABASE_ERROR  # our own login is no affair of the caller's, but where the tool says so
         code = super().code_of(contract, error)
-        return GRPC_ERROR if code is DATABASE_ERROR and error.source == "grpc" else code
+        return GRPC_ERROR if code is DATABASE_ERROR and error.source in _BACKTESTERS else code
 
 
 tradestream = Tradestream()

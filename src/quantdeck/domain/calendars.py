@@ -145,6 +145,7 @@ class _Week(Market):
 class _Always(Market):
     """Never closed."""
 
+    @lru_cache(_YEARS_KEPT)  # noqa: B019 - there is one of it, for good
     def hours_of(self, year: int) -> _Year:
         begins, ends = (int(datetime(number, 1, 1, tzinfo=UTC).timestamp()) for number in (year, year + 1))
         return _Year.of([(begins, ends)])

@@ -20,6 +20,7 @@ NAMES = (
     "decisions-mcp",
     "strategy-db-mcp",
     "portfolio-mcp",
+    "backtest-mcp",
     "backtest-events",
     "pyth-pro",
 )  # fmt: skip

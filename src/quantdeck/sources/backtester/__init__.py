@@ -10,15 +10,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from quantdeck.backtesting.engine import Metrics, Terms
+from quantdeck.backtesting.engine import Backtest, Costs, Metrics, Terms
 from quantdeck.core.clock import Now
 from quantdeck.core.contract import Source
-from quantdeck.core.errors import SourceError
+from quantdeck.core.errors import NotConfigured, SourceError
+from quantdeck.domain.calendars import market_of
 from quantdeck.domain.candles import Bars, closed_before
 from quantdeck.domain.strategy_specs import StrategySpec
 from quantdeck.domain.timeframes import Timeframe
+from quantdeck.settings import Backtests
 
-__all__ = ["Backtester", "Job", "Tell", "TookTooLong", "nobody"]
+__all__ = ["Backtester", "Job", "Tell", "TookTooLong", "nobody", "terms"]
 
 Tell = Callable[[float], Awaitable[None]]
 """Hears which share of the job is done, where who does it says so: a service does not."""
@@ -43,6 +45,16 @@ class Job:
     bars: Bars
     terms: Terms = field(default_factory=Terms)
 
+    def closed(self, as_of: Now) -> Job:
+        """The same over the bars that had closed by then."""
+        end = self.bars.time.searchsorted(closed_before(as_of.timestamp(), self.timeframe))
+        return replace(self, bars=self.bars[: int(end)])
+
+
+def terms(symbol: str, settings: Backtests) -> Terms:
+    """What a symbol is traded on: its market's hours, and the costs that the settings say."""
+    return Terms(market_of(symbol), costs=Costs(settings.fee, settings.slippage))
+
 
 class Backtester(Source):
     """See the module."""
@@ -54,9 +66,21 @@ class Backtester(Source):
 
         Raises UnfitParametersError for numbers with which nothing can be computed. Whoever stops waiting ends the job.
         """
-        closed = job.bars.time.searchsorted(closed_before(as_of.timestamp(), job.timeframe))
-        return await self._run(replace(job, bars=job.bars[: int(closed)]), tell)
+        return await self._run(job.closed(as_of), tell)
+
+    async def whole(self, job: Job, tell: Tell = nobody, *, as_of: Now) -> Backtest:
+        """The same with its trades and its equity curve, where the adapter knows them."""
+        return await self._whole(job.closed(as_of), tell)
 
     @abstractmethod
     async def _run(self, job: Job, tell: Tell) -> Metrics:
-        """What an adapter supplies; it raises our errors only."""
+        """What an adapter supplies; it raises our errors only, and TimeoutError where the other side gave up."""
+
+    async def _whole(self, job: Job, tell: Tell) -> Backtest:
+        """What an adapter supplies that is told more than figures."""
+        raise NotConfigured(
+            "Only figures come back from the backtester that QUANTDECK_BACKTESTER names, no trades; unset it, or do "
+            "not ask for what needs them (such as QUANTDECK_BACKTESTS__EVENTS)",
+            source=self.source,
+            setting="QUANTDECK_BACKTESTER",
+        )
