@@ -31,7 +31,7 @@ from quantdeck.core.server import Complete, Resource, ResourceTemplate, Server
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.dialects.replies import smaller_form
 from quantdeck.transports.merging import merged
-from quantdeck.transports.sdk_seams import accepts_calls, is_modern, no_tracing
+from quantdeck.transports.sdk_seams import accepts_calls, connection_of, is_modern, no_tracing
 from quantdeck.transports.sessions import Sessions
 from quantdeck.transports.watchers import MAX_WATCHED, Watchers
 
@@ -182,7 +182,7 @@ class Endpoint:
             method=ctx.method,
             modern=is_modern(ctx),
             progress=progress,
-            session_id=headers.get("mcp-session-id") or self.process_id,
+            session_id=self.process_id if request is None else connection_of(ctx).session_id,
             correlation_id=headers.get("x-correlation-id") or meta.get("quantdeck/corr_id"),
             idempotency_key=headers.get("idempotency-key") or meta.get("quantdeck/idempotency_key"),
             upstream_token=headers.get(UPSTREAM_HEADER),
