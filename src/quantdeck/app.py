@@ -75,7 +75,7 @@ class App:
         self._offers: dict[int, _Offer] = {}
         self._tools: dict[str, _Offer] = {}
         for server in servers:
-            for contract in server.contracts:
+            for contract in (*server.contracts, *_completing(server)):
                 self._offers[id(contract)] = _Offer(server.name, contract, chain(contract))
             for tool in server.tools:
                 offer = self._offers[id(tool)]
@@ -142,6 +142,12 @@ class App:
             return f"QUANTDECK_{said[:-1].upper()}__URL"
         at_home = not kind.port or _scheme(self.settings, kind.port) in OF_THE_HOME
         return "QUANTDECK_HOME" if at_home and not said else f"QUANTDECK_{setting.upper()}"
+
+
+def _completing(server: Server) -> list[Contract]:
+    """What completes an argument by asking a source."""
+    offers = [*(offer.complete for offer in server.templates), *(offer.complete for offer in server.prompts)]
+    return [one for complete in offers for one in complete.values() if isinstance(one, Contract)]
 
 
 def _digest(token: str) -> str | None:

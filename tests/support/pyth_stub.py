@@ -110,6 +110,7 @@ class PythStub:
     at_us: int = 1_778_594_100_000_000  # the router's present
     lag_us: dict[int, int] = field(default_factory=dict)  # how much older a feed's own price is
     silent: frozenset[int] = frozenset()  # feeds without data
+    described: Mapping[str, Any] = field(default_factory=dict)  # what the services' documents say beside their titles
     candles: Callable[[str, int, int, str], dict[str, Any]] | None = None
     rows: Callable[[dict[str, Any]], dict[str, Any]] = lambda row: row
     stalled: asyncio.Event | None = None  # set it to let requests go on
@@ -144,11 +145,13 @@ class PythStub:
             await self.stalled.wait()
         if self.failing and self.on_path in path:
             return self.failing.pop(0)
-        known = {"/v1/symbols": self._symbols, "/v1/latest_price": self._router, "/v1/live": _live}
+        known = {"/v1/symbols": self._symbols, "/v1/live": _live,
+                 "/v1/latest_price": self._router, "/v1/price": self._router}  # fmt: skip
         if path in known:
             return known[path](request)
         if path.endswith("openapi.json"):
-            return 200, orjson.dumps({"openapi": "3.1.0", "info": {"title": path, "version": "1"}, "paths": {}})
+            said = {"openapi": "3.1.0", "info": {"title": path, "version": "1"}, "paths": {}, **self.described}
+            return 200, orjson.dumps(said)
         parts = path.removeprefix("/v1/").split("/")
         if len(parts) == 2 and parts[0] in CHANNELS:
             return self._history(request, *parts)
@@ -170,6 +173,8 @@ class PythStub:
         key = self._key(request)
         if what == "config":
             return 200, orjson.dumps({"supported_resolutions": list(_STEPS_S), "supports_search": True})
+        if what == "symbols":
+            return self._chart(request, channel)
         if (self.history_needs_key and key is None) or (key is not None and key not in self.covered):
             return _said(401, "")
         if what == "history":
@@ -197,10 +202,20 @@ class PythStub:
         ]  # fmt: skip
         return 200, orjson.dumps(told)
 
-    def _candles(self, request: Request, channel: str) -> Answer:
+    def _charted(self, request: Request, channel: str) -> dict[str, Any] | None:
         asked = request.query["symbol"].lower()
         row = next((row for row in self.feeds if _is_row(row) and row["symbol"].lower() == asked), None)
-        if row is None or _SPEED[channel] < _SPEED[row["min_channel"]]:
+        return row if row and _SPEED[channel] >= _SPEED[row["min_channel"]] else None
+
+    def _chart(self, request: Request, channel: str) -> Answer:
+        row = self._charted(request, channel)
+        if row is None:
+            return _said(404, "symbol not found.")
+        return 200, orjson.dumps({"name": row["symbol"], "ticker": row["symbol"], "type": row["asset_type"]})
+
+    def _candles(self, request: Request, channel: str) -> Answer:
+        row = self._charted(request, channel)
+        if row is None:
             return _said(404, "symbol not found.")
         if self.history_needs_key and not self._covers(self._key(request), row):
             return self._not_entitled(row["pyth_lazer_id"], row)
@@ -215,13 +230,18 @@ class PythStub:
         if key not in self.covered:
             return _said(401, "")
         body = orjson.loads(request.body)
+        at_us = self.at_us
+        if request.path.endswith("/price"):
+            at_us = body["timestamp"]
+            if not isinstance(at_us, int) or at_us % _STEPS_US.get(body.get("channel"), 1):
+                return _said(400, "timestamp is no multiple of the channel's interval in microseconds")
         by_symbol = {row["symbol"]: row["pyth_lazer_id"] for row in self.feeds if _is_row(row)}
         unknown = [f"Unknown symbol: {name}" for name in body.get("symbols", ()) if name not in by_symbol]
         if problems := [problem for problem in (_problem(body), *unknown) if problem]:
             return _said(400, problems[0])
-        return self._latest(body, key, by_symbol)
+        return self._update(body, key, by_symbol, at_us)
 
-    def _latest(self, body: Mapping[str, Any], key: str | None, by_symbol: Mapping[str, int]) -> Answer:
+    def _update(self, body: Mapping[str, Any], key: str | None, by_symbol: Mapping[str, int], at_us: int) -> Answer:
         ids = body.get("priceFeedIds") or [by_symbol[name] for name in body["symbols"]]
         told = []
         for number in ids:
@@ -233,11 +253,11 @@ class PythStub:
             if _SPEED[body["channel"]] < _SPEED[row["min_channel"]]:
                 return _said(400, f"Price feed id {number} is not available for channel {body['channel']}")
             if row["state"] == "stable" and number not in self.silent:
-                made = self._row(row, self.at_us)
+                made = self._row(row, at_us)
                 wanted = {name: made[name] for name in made if name in body["properties"]}
                 strings = {name: str(held) for name, held in wanted.items() if name in _STRINGS}
                 told.append({"priceFeedId": number, **wanted, **strings})
-        answer: dict[str, Any] = {"parsed": {"timestampUs": str(self.at_us), "priceFeeds": told}}
+        answer: dict[str, Any] = {"parsed": {"timestampUs": str(at_us), "priceFeeds": told}}
         for form in body["formats"]:
             answer[form] = {"encoding": "base64", "data": "AAAA"}
         return 200, orjson.dumps(answer)

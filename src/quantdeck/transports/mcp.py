@@ -300,7 +300,10 @@ class Endpoint:
     async def complete(self, ctx: Any, params: t.CompleteRequestParams) -> t.CompleteResult:
         contract, completers = self._completers(ctx, params.ref)
         complete, values = completers.get(params.argument.name), []
-        if complete is not None:
+        if isinstance(complete, Contract):
+            begun = {complete.parameters[0].wire: params.argument.value}
+            values = self._data(ctx, await self._run(ctx, complete, begun))
+        elif complete is not None:
             values = await self._completed(contract, complete(params.argument.value))
         shown = values[:100]  # the protocol's limit
         return t.CompleteResult(

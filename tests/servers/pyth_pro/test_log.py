@@ -109,8 +109,7 @@ async def test_trial_calls_are_counted_for_who_makes_up_sessions_too(tmp_path):
     trial = "the-token-for-trial-1a2b3c"
     async with (
         PythStub(covered={trial: None}).serving() as stub,
-        served(tmp_path, make=made, stateless=True, pyth=group(stub, server_token=trial, trial_rate_limit=2))
-        as server,
+        served(tmp_path, make=made, stateless=True, pyth=group(stub, server_token=trial, trial_rate_limit=2)) as server,
     ):
         told = []
         for number in range(3):

@@ -70,7 +70,7 @@ async def get_candlestick_data(
     Find the symbol with get_symbols; BTC/USD is understood. Times are Unix seconds, prices are in the quote currency.
     At most 500 candles: of more the newest are kept, and truncated is true. For the price now use get_latest_price.
     """
-    check_channel(channel)
+    check_channel(channel, pyth.known)
     _check(resolution, from_, to)
     access.note(symbols_queried=[symbol], num_feeds=1)
     token = await access.for_prices()
@@ -80,14 +80,30 @@ async def get_candlestick_data(
     kinds, ids = ([], []) if feed is None else ([feed.asset_type], [feed.id])
     access.note(channel=chosen, asset_types=kinds, feed_ids_queried=ids)
 
-    async def ask(begin_s: int, end_s: int) -> CandleColumns:
-        return await access.timed(pyth.candles(full, resolution, begin_s, end_s, chosen, token=token, as_of=now))
-
     end_s = to if now.fixed else min(to, int(now.timestamp()))
+
+    async def found_on(chosen: str) -> tuple[CandleColumns, bool]:
+        async def ask(begin_s: int, end_s: int) -> CandleColumns:
+            return await access.timed(pyth.candles(full, resolution, begin_s, end_s, chosen, token=token, as_of=now))
+
+        return await _newest(ask, resolution, from_, end_s)
+
     try:
-        found, whole = await _newest(ask, resolution, from_, end_s)
+        found, whole = await found_on(chosen)
     except UnknownFeed:
-        raise NOT_FOUND(feed_not_found(symbol[:_LONGEST]), symbol=symbol[:_LONGEST]) from None
+        not_found = NOT_FOUND(feed_not_found(symbol[:_LONGEST]), symbol=symbol[:_LONGEST])
+        slowest = pyth.known.channels[-1]
+        # Of a channel that is too fast the service says the same; the list of feeds, which would tell, is not there.
+        if feed is not None or chosen == slowest:
+            raise not_found from None
+        if not await access.timed(pyth.has_chart(full, slowest, token=token)):
+            raise not_found from None
+        if channel is not None:
+            told = f"Channel {channel} is too fast for {full}. Use a slower one, or leave the channel out."
+            raise INVALID_INPUT(told, channel=channel, symbol=full) from None
+        access.note(channel=slowest)
+        chosen = slowest
+        found, whole = await found_on(chosen)
     if not len(found):
         begin, end = (iso(datetime.fromtimestamp(at, UTC)) for at in (from_, to))
         told = f"No candles of {full} at resolution {resolution} between {begin} and {end}."

@@ -11,7 +11,7 @@ from quantdeck.core.clock import Now
 from quantdeck.dialects.pyth import pyth as spec
 from quantdeck.domain.pyth_feeds import Feed
 from quantdeck.servers.pyth_pro.access import Access
-from quantdeck.servers.pyth_pro.asking import market_state
+from quantdeck.servers.pyth_pro.showing import market_state
 from quantdeck.sources.pyth import Pyth
 
 
