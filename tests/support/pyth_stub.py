@@ -118,7 +118,7 @@ class PythStub:
     http: HttpStub = field(init=False)
 
     def __post_init__(self) -> None:
-        self.http = HttpStub(self._answer)
+        self.http = HttpStub(self.answer)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[PythStub]:
@@ -138,7 +138,7 @@ class PythStub:
         """The newest request whose path has this in it."""
         return next(request for request in reversed(self.http.heard) if path in unquote(request.path))
 
-    async def _answer(self, request: Request) -> Answer | None:
+    async def answer(self, request: Request) -> Answer | None:
         path = unquote(request.path)
         self.arrived.set()
         if self.stalled is not None and self.on_path in path:

@@ -125,7 +125,8 @@ def _list(asked: Mapping[str, Any], name: str) -> list[Any]:
 
 def _tell(call: Call) -> None:
     """Have every event say all that the spec's does: of a call that its arguments ended, and of a kept answer too."""
-    call.notes = log_fields(call.arguments) | call.notes
+    if "num_feeds" not in call.notes:
+        call.notes = log_fields(call.arguments) | call.notes
     if call.upstream_token is None:
         call.upstream_token = call.runtime.secrets.get("pyth", "").strip() or None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from quantdeck.connections.pyth import SOURCE, InvalidToken, NotEntitled, Refused, UnknownFeed, clean_token
+from quantdeck.connections.pyth_failures import SOURCE, InvalidToken, NotEntitled, Refused, UnknownFeed, clean_token
 from quantdeck.core.clock import Now, iso
 from quantdeck.core.contract import Source
 from quantdeck.core.errors import NotInPast

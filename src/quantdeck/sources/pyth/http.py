@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import Any
 
 from quantdeck.connections.databases import Databases
-from quantdeck.connections.pyth import SOURCE, PythApi
+from quantdeck.connections.pyth import PythApi
+from quantdeck.connections.pyth_failures import SOURCE
 from quantdeck.core.clock import Now, iso
 from quantdeck.core.errors import Busy, NotConfigured, NotInPast, QueryFailed, SourceError, Unreachable
 from quantdeck.core.wire import digest

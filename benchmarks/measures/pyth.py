@@ -1,0 +1,164 @@
+"""pyth-pro beside the bare call that it makes, its list of 3,500 feeds, and a hundred calls at once."""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Mapping
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import httpx2
+import orjson
+
+from benchmarks import messages, questions
+from benchmarks.client_stdio import StdioClient
+from benchmarks.figures import Figure
+from benchmarks.load import Pace
+from benchmarks.process import PeerFailed, Process, printed_url, started
+from benchmarks.progress import say
+from benchmarks.report import Report, Table
+from tests.support.pyth_stub import KEY
+
+CHANNEL, AT_S = "fixed_rate@200ms", 1_750_000_000
+CONNECTIONS, AT_ONCE = 20, 100
+PROPERTIES = (
+    "price", "bestBidPrice", "bestAskPrice", "confidence", "exponent", "publisherCount", "feedUpdateTimestamp",
+    "marketSession",
+)  # fmt: skip
+SERVICES = [sys.executable, "-m", "benchmarks.peers.pyth_services"]
+PARSER = [sys.executable, "-m", "benchmarks.pyth_list"]
+ABOUT = (
+    "pyth-pro over stdio in front of the tests' stub of Pyth, a process of its own with 3,500 feeds. 'bare' is the "
+    "same request by httpx2 from here, over one connection, its answer parsed; it is taken off before what is left is "
+    "divided by nothing. The list is read in a process of its own, from the bytes to what is kept."
+)
+Questions = Mapping[str, tuple[str, Mapping[str, Any]]]
+
+OF_SERVICES: Questions = {
+    "get_latest_price": ("get_latest_price", {"symbols": ["BTC/USD"]}),
+    "get_historical_price": ("get_historical_price", {"symbols": ["BTC/USD"], "timestamp": AT_S}),
+    "get_candlestick_data": (
+        "get_candlestick_data", {"symbol": "BTC/USD", "resolution": "1", "from": AT_S, "to": AT_S + 5940},
+    ),
+}  # fmt: skip
+OF_THE_LIST: Questions = {
+    "get_symbols": ("get_symbols", {}),
+    "get_symbols, a query": ("get_symbols", {"query": "feed 10", "asset_type": "fx"}),
+    "get_symbols, one feed": ("get_symbols", {"query": "bitcoin"}),
+}
+
+
+async def measure(quick: bool) -> Report:
+    pace = Pace(3, 0.1, 0.05, 20) if quick else Pace(12, 0.3, 0.3, 50)
+    report = Report("pyth", ABOUT, [], [], {})
+    with tempfile.TemporaryDirectory() as home:
+        async with started(SERVICES) as services:
+            url = await printed_url(services)
+            said = {
+                "QUANTDECK_HOME": home, "QUANTDECK_PYTH__ROUTER_URL": url, "QUANTDECK_PYTH__HISTORY_URL": url,
+                "QUANTDECK_PYTH__ACCESS_TOKEN": KEY, "QUANTDECK_PYTH__CONNECTIONS": str(CONNECTIONS),
+                "QUANTDECK_PYTH__CATALOG_S": "100000",
+            }  # fmt: skip
+            async with started(questions.command("pyth-pro"), **said) as process:
+                await _over_services(process, url, pace, report)
+            async with started(questions.command("pyth-pro"), **said) as process:
+                await _at_once(await questions.opened(process), url, report)
+    await _list(report, times=5 if quick else 20)
+    return report
+
+
+async def _over_services(process: Process, url: str, pace: Pace, report: Report) -> None:
+    client = await questions.opened(process)
+    before = await _bare(url)
+    medians = await questions.timed(client, {**OF_SERVICES, **OF_THE_LIST}, pace)
+    after = await _bare(url)
+    nothing = medians[questions.NOTHING]["p50_us"]
+    rows = [(questions.NOTHING, f"{nothing:.0f}", "-", "1.00")]
+    for name in (*OF_SERVICES, *OF_THE_LIST):
+        took = medians[name]["p50_us"]
+        if name in before:
+            bare = (before[name] + after[name]) / 2
+            ours = (took - bare) / nothing
+            rows.append((name, f"{took:.0f}", f"{bare:.0f}", f"{ours:.2f}"))
+            report.figures.append(Figure(f"{name}: (tool - bare call) / nothing", 1.5, ours, "x"))
+        else:
+            rows.append((name, f"{took:.0f}", "-", f"{took / nothing:.2f}"))
+            report.figures.append(Figure(f"{name}, 3,500 feeds, warm / nothing", 3, took / nothing, "x"))
+    report.tables.append(Table("p50", ("question", "p50 us", "bare us", "x nothing"), rows))
+    report.data.update({"medians": medians, "bare_us": {"before": before, "after": after}})
+
+
+async def _bare(url: str, times: int = 400) -> dict[str, float]:
+    """Microseconds of each upstream request that a tool makes, without the tool."""
+    body = {"priceFeedIds": [1], "properties": PROPERTIES, "formats": [], "parsed": True, "channel": CHANNEL}
+    history = f"{url}/v1/{CHANNEL}"
+    candles = {"symbol": "Crypto.BTC/USD", "from": AT_S, "to": AT_S + 5940, "resolution": "1"}
+    headers = {"authorization": f"Bearer {KEY}"}
+    found: dict[str, float] = {}
+    async with httpx2.AsyncClient(trust_env=False, headers=headers, timeout=10) as http:
+
+        async def once(name: str) -> None:
+            if name == "get_latest_price":
+                content = orjson.dumps(body)
+                answer = await http.post(
+                    f"{url}/v1/latest_price", content=content, headers={"content-type": "application/json"}
+                )
+            elif name == "get_historical_price":
+                answer = await http.get(f"{history}/price", params=[("ids", "1"), ("timestamp", str(AT_S * 1_000_000))])
+            else:
+                answer = await http.get(f"{history}/history", params=candles)
+            if answer.status_code != 200 or not orjson.loads(answer.content):
+                raise PeerFailed(f"{name}: the services answered {answer.status_code}")
+
+        for name in OF_SERVICES:
+            took = []
+            for _ in range(times):
+                begun = perf_counter()
+                await once(name)
+                took.append((perf_counter() - begun) * 1e6)
+            found[name] = median(took)
+    return found
+
+
+async def _at_once(client: StdioClient, url: str, report: Report) -> None:
+    """A hundred calls of a server that has just begun: one list is fetched, and few connections are opened."""
+    asked = messages.template("tools/call", {"name": "get_latest_price", "arguments": {"symbols": ["BTC/USD"]}})
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        before = (await http.get(f"{url}/counts")).json()
+        answers = [messages.result(one) for one in await asyncio.gather(*(client.ask(asked) for _ in range(AT_ONCE)))]
+        after = (await http.get(f"{url}/counts")).json()
+    failed = sum(bool(one.get("isError")) for one in answers)
+    requests = after["requests"] - before["requests"] - 1  # the second question for the counts
+    report.tables.append(Table(
+        f"{AT_ONCE} get_latest_price at once", ("calls", "failed", "requests", "connections at most"),
+        [(str(AT_ONCE), str(failed), str(requests), str(after["connections"]))],
+    ))  # fmt: skip
+    report.figures.extend(
+        [
+            Figure(f"{AT_ONCE} at once, failed", 0, failed),
+            Figure(
+                f"{AT_ONCE} at once, connections beside the two of this measure", CONNECTIONS, after["connections"] - 2
+            ),
+            Figure(f"{AT_ONCE} at once, requests for one list and {AT_ONCE} prices", AT_ONCE + 1, requests),
+        ]
+    )
+
+
+async def _list(report: Report, times: int) -> None:
+    program = await asyncio.create_subprocess_exec(*PARSER, str(times), stdout=asyncio.subprocess.PIPE)
+    told, _ = await program.communicate()
+    if program.returncode:
+        raise PeerFailed("the list could not be read")
+    found = json.loads(told)
+    say(f"the list: {found}")
+    rows = [(f"{found['feeds']:,}", f"{found['bytes'] / 1e6:.1f}", f"{found['ms']:.0f}", f"{found['mb']:.1f}")]
+    report.tables.append(Table("the list of feeds", ("feeds", "MB", "p50 ms", "MB of memory at most"), rows))
+    report.figures.extend(
+        [
+            Figure("reading the list", 150, found["ms"], "ms"),
+            Figure("memory for it at most", 40, found["mb"], "MB"),
+        ]
+    )
+    report.data["list"] = found
