@@ -1,4 +1,4 @@
-"""`--require-services`: where it is given, a service that cannot be had is a failure, not a skip."""
+"""`--require-services`: where it is given, a service that cannot be had is a failure, not a skip. And the hunt."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests.support import hunt
 from tests.support.services import MISSING
 
 # Its deadline is a wall-clock assertion: a busy machine fails it.
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(hunt, "the hunt for tokens")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

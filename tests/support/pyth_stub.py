@@ -18,11 +18,14 @@ from urllib.parse import unquote
 import orjson
 
 from tests.support.http_stub import Answer, HttpStub, Request
+from tests.support.hunt import MARK, look
 
-__all__ = ["FEEDS", "KEY", "PARTLY", "PythStub", "feed"]
+__all__ = ["FEEDS", "KEY", "NOBODYS", "PARTLY", "TRIAL", "PythStub", "feed"]
 
-KEY, PARTLY = "a-key-that-covers-everything-0f1e2d", "a-key-that-covers-crypto-only-3c4b5a"
-"""Tokens that the stub knows. Tests hunt for them in whatever comes out."""
+KEY, PARTLY = f"a-key-that-covers-everything-{MARK}", f"a-key-that-covers-crypto-only-{MARK}"
+"""Tokens that the stub knows."""
+NOBODYS, TRIAL = f"a-token-nobody-knows-{MARK}", f"a-token-for-trial-{MARK}"
+"""Tokens that it does not know, unless it is told to."""
 
 CHANNELS = {"real_time": 1, "fixed_rate@50ms": 2, "fixed_rate@200ms": 3, "fixed_rate@1000ms": 4}
 _STEPS_US = {"real_time": 1, "fixed_rate@50ms": 50_000, "fixed_rate@200ms": 200_000, "fixed_rate@1000ms": 1_000_000}
@@ -140,6 +143,7 @@ class PythStub:
 
     async def answer(self, request: Request) -> Answer | None:
         path = unquote(request.path)
+        look("an address or a body that Pyth was sent", path, request.values, request.body)
         self.arrived.set()
         if self.stalled is not None and self.on_path in path:
             await self.stalled.wait()

@@ -11,11 +11,11 @@ from mcp.shared.exceptions import MCPError
 
 from tests.servers.pyth_pro.conftest import THEN_S
 from tests.support.contracts import contract_of
-from tests.support.pyth_stub import FEEDS, KEY, PARTLY, PROPERTIES, PythStub, feed
+from tests.support.hunt import MARK
+from tests.support.pyth_stub import FEEDS, KEY, NOBODYS, PARTLY, PROPERTIES, TRIAL, PythStub, feed
 
 SPEC = contract_of("pyth")
 TOOL = next(tool for tool in SPEC["tools"] if tool["name"] == "get_latest_price")
-TRIAL = "the-token-for-trial-9d8c7b"
 
 
 def sent(ask):
@@ -63,7 +63,7 @@ async def test_without_a_token_the_answer_is_the_specs_sentence_and_nobody_is_as
 
 
 async def test_a_token_that_is_none_has_the_specs_sentence(pyth):
-    ask = await pyth("a-token-nobody-knows")
+    ask = await pyth(NOBODYS)
     assert await ask.refused("get_latest_price", ids=[1]) == ("auth", SPEC["errors"]["invalid_token"])
 
 
@@ -263,7 +263,7 @@ async def test_the_token_is_nowhere_but_in_the_header_that_it_is_meant_for(pyth,
     assert KEY not in f"{said}{caplog.text}"
 
 
-@pytest.mark.parametrize("token", ["with a blank", "line\nbreak", "tökén"])
+@pytest.mark.parametrize("token", [f"{MARK} with a blank", f"{MARK}\nline", f"{MARK} tökén"])
 async def test_a_token_that_no_header_can_hold_is_refused_and_not_repeated(pyth, caplog, token):
     caplog.set_level(logging.DEBUG)
     ask = await pyth(token)

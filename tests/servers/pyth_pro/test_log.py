@@ -9,7 +9,7 @@ from quantdeck.servers import load
 from quantdeck.settings import Pyth
 from tests.support.contracts import contract_of
 from tests.support.over_http import body_of, served
-from tests.support.pyth_stub import KEY, PARTLY, PythStub
+from tests.support.pyth_stub import KEY, PARTLY, TRIAL, PythStub
 
 SPEC = contract_of("pyth")
 EVERY_CALL = set(SPEC["log_fields"]) - set(SPEC["log_optional"]) - {"timestamp"}  # which is the writer's
@@ -106,10 +106,9 @@ async def test_no_address_of_a_caller_is_in_the_log(tmp_path):
 
 
 async def test_trial_calls_are_counted_for_who_makes_up_sessions_too(tmp_path):
-    trial = "the-token-for-trial-1a2b3c"
     async with (
-        PythStub(covered={trial: None}).serving() as stub,
-        served(tmp_path, make=made, stateless=True, pyth=group(stub, server_token=trial, trial_rate_limit=2)) as server,
+        PythStub(covered={TRIAL: None}).serving() as stub,
+        served(tmp_path, make=made, stateless=True, pyth=group(stub, server_token=TRIAL, trial_rate_limit=2)) as server,
     ):
         told = []
         for number in range(3):

@@ -7,8 +7,9 @@ import pytest
 from quantdeck.servers import load
 from quantdeck.settings import Pyth
 from tests.support.contracts import contract_of
+from tests.support.hunt import MARK
 from tests.support.over_http import body_of, served
-from tests.support.pyth_stub import KEY, PARTLY, PythStub
+from tests.support.pyth_stub import KEY, NOBODYS, PARTLY, PythStub
 
 ERRORS = contract_of("pyth")["errors"]
 ASKED = {"ids": [1]}
@@ -30,7 +31,7 @@ def used(stub):
 async def test_each_client_is_answered_with_its_own_token(tmp_path, stateless):
     async with (
         PythStub().serving() as stub,
-        served(tmp_path, make=made, stateless=stateless, pyth=group(stub, access_token="the-servers-own")) as server,
+        served(tmp_path, make=made, stateless=stateless, pyth=group(stub, access_token=NOBODYS)) as server,
     ):
         for token in (KEY, PARTLY):
             headers = {"X-Pyth-Access-Token": token}
@@ -43,16 +44,16 @@ async def test_each_client_is_answered_with_its_own_token(tmp_path, stateless):
                 assert used(stub) == f"Bearer {token}"
             del server.http.headers["x-pyth-access-token"]
         refused = await server.rest("get_latest_price", arguments=ASKED)
-        assert (refused.status_code, used(stub)) == (401, "Bearer the-servers-own")
+        assert (refused.status_code, used(stub)) == (401, f"Bearer {NOBODYS}")
         hashes = {event["token_hash"] for event in server.events}
         assert len(hashes) == 3
-        assert not any(token in str(server.events) for token in (KEY, PARTLY, "the-servers-own"))
+        assert not any(token in str(server.events) for token in (KEY, PARTLY, NOBODYS))
 
 
 async def test_a_clients_token_that_is_none_is_not_repeated(tmp_path):
     async with PythStub().serving() as stub, served(tmp_path, make=made, pyth=group(stub)) as server:
-        answer = await server.rest("get_latest_price", {"X-Pyth-Access-Token": "two words"}, arguments=ASKED)
-        assert (answer.status_code, "two words" in answer.text) == (401, False)
+        answer = await server.rest("get_latest_price", {"X-Pyth-Access-Token": f"{MARK} two"}, arguments=ASKED)
+        assert (answer.status_code, MARK in answer.text) == (401, False)
         assert ERRORS["invalid_token"] in answer.text
         assert stub.asked == []
 
