@@ -24,6 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--require-services", action="store_true", help="tests that need a service fail where they would be skipped"
     )
+    parser.addoption("--live", action="store_true", help="collect tests/live too; scripts/test --live runs it alone")
 
 
 @pytest.hookimpl(wrapper=True)
