@@ -226,6 +226,8 @@ async def test_integers_stay_exact(talk):
         (200, b"[]", Unreachable),
         (200, b'{"parsed": null}', Unreachable),
         (200, b'{"parsed": {"priceFeeds": 3}}', Unreachable),
+        (200, b'{"parsed": {"priceFeeds": []}}', Unreachable),
+        (200, b'{"parsed": {"priceFeeds": [], "timestampUs": 1.5}}', Unreachable),
     ],
 )
 async def test_each_failure_is_of_its_kind(talk, status, body, kind):
@@ -404,7 +406,10 @@ def test_a_token_that_no_header_can_hold_is_refused_and_not_repeated(token):
     assert token not in str(refused.value)
 
 
-@pytest.mark.parametrize("token, clean", [(None, None), ("", None), ("   ", None), (" abc ", "abc")])
+@pytest.mark.parametrize(
+    "token, clean",
+    [(None, None), ("", None), ("   ", None), (" abc ", "abc"), ("Bearer abc", "abc"), (" bEARER   abc ", "abc")],
+)
 def test_blanks_around_a_token_are_none_of_it(token, clean):
     assert clean_token(token) == clean
 

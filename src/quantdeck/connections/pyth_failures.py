@@ -67,6 +67,8 @@ def clean_token(token: str | None) -> str | None:
     An HTTP library would put such a value into its exception, and so into a log.
     """
     trimmed = (token or "").strip(" ")
+    if trimmed[:7].lower() == "bearer ":  # pasted with what stands before it in a header
+        trimmed = trimmed[7:].strip(" ")
     if not trimmed:
         return None
     if not (trimmed.isascii() and trimmed.isprintable()) or " " in trimmed:

@@ -87,12 +87,17 @@ class Question:
     def settle(self, rows: Sequence[Mapping[str, Any]], member: str, why: Callable[[Feed | None], str]) -> int:
         """Take note of the feeds that no row is of; `member` names a row's id. How many there is a row of."""
         there: set[int | str | None] = {exact(row[member]) for row in rows}
-        named = {row["symbol"] for row in rows if "symbol" in row}
+        named = {self.symbol_of(row) for row in rows} - {None}
         if self.by_symbol and rows and not named:
             self.note = _UNNAMED
         else:
             self.missing |= {key: why(self.feeds[key]) for key in self.left() if key not in there | named}
         return len(there)
+
+    def symbol_of(self, row: Mapping[str, Any]) -> str | None:
+        """Of a row whose feed the list did not name: the symbol that it was asked by."""
+        symbol = row.get("symbol")
+        return symbol if isinstance(symbol, str) and symbol in self.feeds else None
 
     def told(self) -> dict[str, Any]:
         """What an answer says beside its rows."""

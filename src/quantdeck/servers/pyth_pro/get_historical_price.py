@@ -15,7 +15,7 @@ from quantdeck.dialects.pyth import pyth as spec
 from quantdeck.domain.pyth_numbers import HISTORY_BEGAN, channel_step_us, exact, iso_of_us, microseconds
 from quantdeck.servers.pyth_pro.access import WATERMARK, Access
 from quantdeck.servers.pyth_pro.asking import Channel, LeftOut, Question, answered, question
-from quantdeck.servers.pyth_pro.showing import Meaning, market_state, shown
+from quantdeck.servers.pyth_pro.showing import Meaning, market_state, shown, sound
 from quantdeck.sources.pyth import Pyth, UnknownFeed
 
 NO_PRICE = (
@@ -110,7 +110,7 @@ async def get_historical_price(
     access.note(num_feeds_returned=asked.settle(rows, "price_feed_id", lambda _: "no price at that time"))
     at = Now.of(datetime.fromtimestamp(at_us // 1_000_000, UTC), fixed=True)
     answer: Any = {
-        "prices": [{**row, **_told(row, asked, at)} for row in rows],
+        "prices": [_row(row, asked, at) for row in rows],
         "count": len(rows),
         "timestamp_us": at_us,
         "timestamp": iso_of_us(at_us),
@@ -146,13 +146,17 @@ def _out_of_range(at_us: int, now: Now, *, early: bool) -> ToolError:
 _LAST_US = 253_402_300_800_000_000
 
 
-def _told(row: dict[str, Any], asked: Question, at: Now) -> dict[str, Any]:
-    feed = asked.feeds.get(exact(row["price_feed_id"]) or 0)
-    exponent = row.get("exponent")
+def _row(row: dict[str, Any], asked: Question, at: Now) -> dict[str, Any]:
+    told = sound(row, HistoricalPrice.__annotations__)
+    number = exact(row["price_feed_id"])
+    feed = asked.feeds.get(number or 0)
+    exponent = told.get("exponent")
     if exponent is None and feed is not None:
         exponent = feed.exponent
     return {
-        "symbol": row.get("symbol") if feed is None else feed.symbol,
-        **shown(row, _DECIMALS, exponent),
+        **told,
+        "price_feed_id": number,
+        "symbol": asked.symbol_of(row) if feed is None else feed.symbol,
+        **shown(told, _DECIMALS, exponent),
         **market_state(feed, at),
     }

@@ -16,7 +16,7 @@ from quantdeck.domain.pyth_types import snake
 from quantdeck.servers.pyth_pro.access import WATERMARK, Access
 from quantdeck.servers.pyth_pro.asking import Channel, LeftOut, Question, answered, question
 from quantdeck.servers.pyth_pro.get_historical_price import unique
-from quantdeck.servers.pyth_pro.showing import Meaning, market_state, shown
+from quantdeck.servers.pyth_pro.showing import Meaning, market_state, shown, sound
 from quantdeck.sources.pyth import KeyTypes, Pyth
 
 DEFAULTS = ("price", "bestBidPrice", "bestAskPrice", "confidence", "exponent", "publisherCount")
@@ -144,13 +144,16 @@ def _why_missing(feed: Feed | None) -> str:
 
 
 def _row(row: dict[str, Any], at_us: Any, asked: Question, now: Now, hidden: frozenset[str]) -> dict[str, Any]:
-    feed = asked.feeds.get(exact(row["priceFeedId"]) or 0)
-    exponent = row.get("exponent", None if feed is None else feed.exponent)
+    told = sound(row, LatestPrice.__annotations__)
+    number = exact(row["priceFeedId"])
+    feed = asked.feeds.get(number or 0)
+    exponent = told.get("exponent", None if feed is None else feed.exponent)
     return {
-        **{name: held for name, held in row.items() if name not in hidden and name not in _SIGNED},
-        "symbol": row.get("symbol") if feed is None else feed.symbol,
-        **shown(row, _DECIMALS, exponent),
-        **_freshness(at_us, row.get("feedUpdateTimestamp")),
+        **{name: held for name, held in told.items() if name not in hidden and name not in _SIGNED},
+        "priceFeedId": number,
+        "symbol": asked.symbol_of(row) if feed is None else feed.symbol,
+        **shown(told, _DECIMALS, exponent),
+        **_freshness(at_us, told.get("feedUpdateTimestamp")),
         **market_state(feed, now),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any, NotRequired
@@ -15,7 +15,7 @@ from quantdeck.domain.pyth_feeds import Feed
 from quantdeck.domain.pyth_numbers import basis_points, display
 from quantdeck.domain.pyth_schedules import schedule_of
 
-__all__ = ["Meaning", "market_state", "shown"]
+__all__ = ["Meaning", "market_state", "shown", "sound"]
 
 _STATES_KEPT = 2048
 
@@ -35,6 +35,28 @@ class Meaning(TypedDict):
     spread_bps: NotRequired[float]
     market_open: bool | None
     market_changes_at: NotRequired[str]
+
+
+def sound(row: Mapping[str, Any], typed: Collection[str]) -> dict[str, Any]:
+    """A row as it was sent, but for members that are nothing of their kind: one bad figure costs no other.
+
+    `typed` has the members of which something is promised; what is said of a row's meaning is ours to say. A whole
+    number may have been sent as a fraction.
+    """
+    kept = {name: _whole(value) if name in typed else value for name, value in row.items() if name not in _OURS}
+    return {name: value for name, value in kept.items() if name not in typed or isinstance(value, _FIGURES)}
+
+
+_OURS = frozenset(Meaning.__annotations__)
+_FIGURES = (int, str, type(None))
+_MOST = 2**63
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, bool):
+        return float(value)  # which is no figure
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < _MOST
+    return int(value) if is_whole else value
 
 
 def market_state(feed: Feed | None, at: Now) -> Mapping[str, Any]:

@@ -27,6 +27,8 @@ __all__ = ["HttpPyth", "connect"]
 _IDS_AT_ONCE = 100
 """Ids in the address of one request."""
 _DOCUMENT_S = 86_400
+_LARGEST = 2**63
+"""What is beyond it no answer can carry exactly."""
 
 
 def connect(url: str, settings: Settings, databases: Databases) -> HttpPyth:
@@ -181,6 +183,8 @@ def _read_update(told: Any, feeds: Feeds) -> Row:
     parsed = told.get("parsed") if isinstance(told, dict) else None
     if not isinstance(parsed, dict) or not isinstance(parsed.get("priceFeeds"), list):
         raise _unreadable()
+    if exact(parsed.get("timestampUs")) is None:  # a price of no time is none
+        raise _unreadable()
     if all(isinstance(one, int) for one in feeds):
         return {**parsed, "priceFeeds": _of_these(parsed["priceFeeds"], "priceFeedId", feeds)}
     rows = [row for row in parsed["priceFeeds"] if isinstance(row, dict) and exact(row.get("priceFeedId")) is not None]
@@ -231,11 +235,12 @@ def _read_candles(told: Any) -> CandleColumns:
         raise _unreadable()
     by_time = {row[0]: row for row in zip(*columns, strict=True) if all(map(_is_number, row))}
     rows = [by_time[at] for at in sorted(by_time)]
-    return CandleColumns(*([row[place] for row in rows] for place in range(6)))
+    times, *figures = ([row[place] for row in rows] for place in range(6))
+    return CandleColumns([int(at) for at in times], *figures)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 
 def _object(told: Any) -> Row:
