@@ -118,6 +118,45 @@ async def test_a_kept_connection_that_the_service_has_closed_costs_nothing():
         assert len(stub.heard) == 3
 
 
+@pytest.mark.parametrize("later", [b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 2\r\n\r\n{}", b""])
+async def test_what_was_said_to_a_resting_connection_answers_no_question(later):
+    """A proxy says 408 to who asks nothing for a while, and hangs up."""
+    asked = 0
+
+    async def serve(reader, writer):
+        nonlocal asked
+        await reader.readuntil(b"\r\n\r\n")
+        asked += 1
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n%d" % asked)
+        await writer.drain()
+        await answered.wait()
+        writer.write(later)
+
+    answered = asyncio.Event()
+    server = await asyncio.start_server(_ending_well(serve), "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        api = PythApi(Pyth(router_url=url, history_url=url, retry_s=0))
+        assert await api.history("symbols", token=None) == 1
+        answered.set()
+        assert api._pool is not None
+        (kept,) = api._pool.connections
+        while not kept.has_expired():  # noqa: ASYNC110 - nobody is told; a call is what looks
+            await asyncio.sleep(0.001)
+        assert await api.history("symbols", token=None) == 2
+        await api.close()
+
+
+async def test_a_long_answer_waits_where_it_is_until_it_is_read():
+    body = orjson.dumps(["x" * 100] * 100_000)
+
+    async def answer(_):
+        return 200, body
+
+    async with talking(answer) as (api, _):
+        assert len(await api.history("symbols", token=None)) == 100_000
+
+
 async def test_head_and_body_arrive_whole_however_long():
     body = {"priceFeedIds": list(range(200_000))}
 
@@ -161,7 +200,8 @@ async def test_an_answer_that_unpacks_to_too_much_is_not_unpacked_to_its_end():
             await api.history("symbols", token=None)
 
 
-@pytest.mark.parametrize("body", [b"no gzip at all", gzip.compress(b"[1]" * 999)[:30]])
+@pytest.mark.parametrize("body", [b"no gzip at all", gzip.compress(b"[1]" * 999, mtime=0)[:30]],
+                         ids=["other", "cut off"])  # fmt: skip
 async def test_an_answer_that_cannot_be_unpacked_is_a_failure_of_the_service(body):
     async def answer(_):
         return 200, body, PACKED

@@ -17,6 +17,63 @@ import httpcore2
 __all__ = ["Sockets"]
 
 
+_FULL = 256 * 1024
+"""Bytes that may wait to be read; the rest waits at the other side."""
+
+
+class _Wire(asyncio.Protocol):
+    """What arrives on one socket."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._over = False
+        self._error: Exception | None = None
+        self._reading: asyncio.Future[None] | None = None
+        self.transport: Any = None
+
+    @property
+    def is_readable(self) -> bool:
+        """Something has come that nobody has read, be it the end."""
+        return self._over or bool(self._parts)
+
+    async def read(self) -> bytes:
+        """What has come; nothing where nothing more will."""
+        if not self.is_readable:
+            self._reading = asyncio.get_running_loop().create_future()
+            await self._reading
+        if self._error is not None and not self._parts:
+            raise self._error
+        told = b"".join(self._parts)
+        self._parts.clear()
+        if self._size > _FULL:
+            self.transport.resume_reading()
+        self._size = 0
+        return told
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size > _FULL >= self._size - len(data):
+            self.transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> None:
+        self._over = True
+        self._wake()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._over, self._error = True, error
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._reading is not None and not self._reading.done():
+            self._reading.set_result(None)
+
+
 class _Stream(httpcore2.AsyncNetworkStream):
     """One connection. It is opened when something is to be sent: only then is it known whether by TLS."""
 
@@ -24,8 +81,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
         self._place = host, port
         self._tls: dict[str, Any] = {}
         self._unsent: list[bytes] = []
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
+        self._wire: _Wire | None = None
 
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
@@ -37,22 +93,22 @@ class _Stream(httpcore2.AsyncNetworkStream):
         self._unsent.append(buffer)
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if self._reader is None or self._writer is None:
-            self._reader, self._writer = await asyncio.open_connection(*self._place, **self._tls)
+        if self._wire is None:
+            loop = asyncio.get_running_loop()
+            _, self._wire = await loop.create_connection(_Wire, *self._place, **self._tls)
         if self._unsent:
-            self._writer.write(b"".join(self._unsent))
+            self._wire.transport.write(b"".join(self._unsent))
             self._unsent.clear()
-            await self._writer.drain()
-        return await self._reader.read(max_bytes)
+        return await self._wire.read()
 
     async def aclose(self) -> None:
-        if self._writer is not None:
-            self._writer.transport.abort()  # nothing is left to say, and a TLS farewell could wait for half a minute
+        if self._wire is not None:
+            self._wire.transport.abort()  # nothing is left to say, and a TLS farewell could wait for half a minute
             await asyncio.sleep(0)  # in which the socket is let go of
 
     def get_extra_info(self, info: str) -> Any:
-        """Whether the other side has left while the connection rested; nothing else is known."""
-        return self._reader.at_eof() if info == "is_readable" and self._reader is not None else None
+        """Whether the other side has said something, or left, while the connection rested; nothing else is known."""
+        return self._wire.is_readable if info == "is_readable" and self._wire is not None else None
 
 
 class Sockets(httpcore2.AsyncNetworkBackend):

@@ -115,3 +115,4 @@ async def test_trial_calls_are_counted_for_who_makes_up_sessions_too(tmp_path):
             headers = {"mcp-session-id": f"{number}", "user-agent": f"{number}"}
             told.append((await server.rest("get_latest_price", headers, arguments={"ids": [1]})).status_code)
         assert told == [200, 200, 429]
+        assert 'mcp_rate_limit_hits_total{client="' in (await server.http.get("/metrics")).text

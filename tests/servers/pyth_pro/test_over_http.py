@@ -82,7 +82,7 @@ async def test_without_sessions_calls_are_told_apart_by_their_own_ids(tmp_path):
         assert {first["transport"], second["transport"]} == {"http"}
 
 
-@pytest.mark.parametrize("sent", [f"Bearer {KEY}", f"bearer   {KEY}"])
+@pytest.mark.parametrize("sent", [f"Bearer {KEY}", f"bearer   {KEY}"], ids=["usual", "odd"])
 async def test_a_clients_token_may_be_sent_as_a_bearer(tmp_path, sent):
     async with PythStub().serving() as stub, served(tmp_path, make=made, pyth=group(stub)) as server:
         assert (

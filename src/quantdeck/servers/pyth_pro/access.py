@@ -54,6 +54,7 @@ class Access:
         session = f"{self._call.caller.id} {self._call.session_id}"
         grant = await self._call.runtime.coordination.take(session, "pyth trial", limit)
         if not grant.granted:
+            self.note(rate_limited=True)
             told = f"Rate limit exceeded: trial access has {limit} calls per minute; retry in {grant.wait_s} s"
             raise RATE_LIMITED(f"{told}, or get your own token at https://pyth.network/pricing.", limit=limit,
                                retry_after_s=grant.wait_s)  # fmt: skip
