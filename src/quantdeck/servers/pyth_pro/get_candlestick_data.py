@@ -10,7 +10,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from quantdeck.core.clock import Now, iso
-from quantdeck.core.errors import SourceError
+from quantdeck.core.errors import SourceError, ToolError
 from quantdeck.dialects.pyth import INVALID_INPUT, NOT_FOUND
 from quantdeck.dialects.pyth import pyth as spec
 from quantdeck.domain.pyth_feeds import Feed, Unresolved
@@ -91,18 +91,10 @@ async def get_candlestick_data(
     try:
         found, whole = await found_on(chosen)
     except UnknownFeed:
-        not_found = NOT_FOUND(feed_not_found(symbol[:_LONGEST]), symbol=symbol[:_LONGEST])
-        slowest = pyth.known.channels[-1]
-        # Of a channel that is too fast the service says the same; the list of feeds, which would tell, is not there.
-        if feed is not None or chosen == slowest:
-            raise not_found from None
-        if not await access.timed(pyth.has_chart(full, slowest, token=token)):
-            raise not_found from None
-        if channel is not None:
-            told = f"Channel {channel} is too fast for {full}. Use a slower one, or leave the channel out."
-            raise INVALID_INPUT(told, channel=channel, symbol=full) from None
-        access.note(channel=slowest)
-        chosen = slowest
+        if feed is not None:
+            raise _no_feed(symbol) from None
+        chosen = await _slowest(pyth, access, symbol, full, channel, chosen, token)
+        access.note(channel=chosen)
         found, whole = await found_on(chosen)
     if not len(found):
         begin, end = (iso(datetime.fromtimestamp(at, UTC)) for at in (from_, to))
@@ -132,6 +124,27 @@ async def _feed(pyth: Pyth, access: Access, symbol: str, token: str | None) -> F
         raise
     except SourceError:
         return None
+
+
+async def _slowest(
+    pyth: Pyth, access: Access, symbol: str, full: str, asked: str | None, used: str, token: str | None
+) -> str:
+    """The channel on which there are candles at all, where the one used is too fast.
+
+    Of such a channel the service says what it says of an unknown symbol; the list of feeds, which would tell, is not
+    there.
+    """
+    slowest = pyth.known.channels[-1]
+    if used == slowest or not await access.timed(pyth.has_chart(full, slowest, token=token)):
+        raise _no_feed(symbol)
+    if asked is not None:
+        told = f"Channel {asked} is too fast for {full}. Use a slower one, or leave the channel out."
+        raise INVALID_INPUT(told, channel=asked, symbol=full)
+    return slowest
+
+
+def _no_feed(symbol: str) -> ToolError:
+    return NOT_FOUND(feed_not_found(symbol[:_LONGEST]), symbol=symbol[:_LONGEST])
 
 
 async def _newest(
