@@ -32,9 +32,9 @@ PARSER = [sys.executable, "-m", "benchmarks.pyth_list"]
 ABOUT = (
     "pyth-pro over stdio in front of the tests' stub of Pyth, a process of its own with 3,500 feeds. 'bare' is the "
     "same request by httpx2 from here, its answer parsed; it takes its turn among the others, and is taken off before "
-    "what is left is divided by nothing; of these the quietest round counts. httpx2 writes the head and the body of a POST apart, which "
-    "on a busy machine costs it a turn: there the two GETs say more. The list is read in a process of its own, from "
-    "the bytes to what is kept."
+    "what is left is divided by nothing; of these the quietest round counts. httpx2 writes the head and the body of a "
+    "POST apart, which on a busy machine costs it a turn: there the two GETs say more. The list is read in a process "
+    "of its own, from the bytes to what is kept."
 )
 Questions = Mapping[str, tuple[str, Mapping[str, Any]]]
 
