@@ -10,7 +10,7 @@ import msgspec
 
 from benchmarks import messages
 from benchmarks.client_stdio import StdioClient
-from benchmarks.load import Call, Pace, medians, rounds
+from benchmarks.load import Call, Client, Pace, medians, rounds
 from benchmarks.messages import Template
 from benchmarks.process import PeerFailed, Process
 
@@ -55,13 +55,19 @@ async def ask(client: StdioClient, tool: str, arguments: Mapping[str, Any]) -> d
 
 
 async def timed(
-    client: StdioClient, questions: Mapping[str, tuple[str, Mapping[str, Any]]], pace: Pace
+    client: StdioClient,
+    questions: Mapping[str, tuple[str, Mapping[str, Any]]],
+    pace: Pace,
+    beside: Mapping[str, Client] | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Medians by question, and of the tool that does nothing."""
+    """Medians by question, and of the tool that does nothing; `beside` is what takes its turn as "NAME, bare"."""
     all_of_them = {NOTHING: ("noop", {"symbol": "BTC/USD", "limit": 5}), **questions}
     for tool, arguments in all_of_them.values():
         await ask(client, tool, arguments)
-    subjects = {(name,): (Question(client, _template(*asked)), name) for name, asked in all_of_them.items()}
+    subjects: dict[tuple[str], tuple[Client, str]] = {
+        (name,): (Question(client, _template(*asked)), name) for name, asked in all_of_them.items()
+    }
+    subjects |= {(f"{name}, bare",): (bare, name) for name, bare in (beside or {}).items()}
     samples, stopped = await rounds(subjects, pace)
     if stopped:
         raise PeerFailed(f"stopped: {stopped}")

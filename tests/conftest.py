@@ -1,4 +1,4 @@
-"""`--require-services`: where it is given, a service that cannot be had is a failure, not a skip."""
+"""`--require-services`: where it is given, a service that cannot be had is a failure, not a skip. And the hunt."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests.support import hunt
 from tests.support.services import MISSING
 
 # Its deadline is a wall-clock assertion: a busy machine fails it.
@@ -15,10 +16,15 @@ hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(hunt, "the hunt for tokens")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--require-services", action="store_true", help="tests that need a service fail where they would be skipped"
     )
+    parser.addoption("--live", action="store_true", help="collect tests/live too; scripts/test --live runs it alone")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,6 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from hashlib import sha256
 from importlib import import_module
 from typing import Any
 
@@ -21,8 +20,9 @@ from quantdeck.core.contract import Contract, Source
 from quantdeck.core.errors import DeclarationError, NotConfigured, SourceError
 from quantdeck.core.observe import Observer
 from quantdeck.core.server import Background, Server
-from quantdeck.core.wire import Answer, RpcFailure
+from quantdeck.core.wire import Answer, RpcFailure, digest
 from quantdeck.flights import Flights
+from quantdeck.ids import fresh_id
 from quantdeck.observability import calls, logs
 from quantdeck.observability.metrics import Metrics
 from quantdeck.settings import MisconfiguredError, Settings
@@ -70,11 +70,12 @@ class App:
         self.settings = settings
         self.databases = databases
         self.metrics = metrics
+        self._id = fresh_id(32)
         self.local = Caller("stdio", secret=_digest(settings.token.get_secret_value()))
         self._offers: dict[int, _Offer] = {}
         self._tools: dict[str, _Offer] = {}
         for server in servers:
-            for contract in server.contracts:
+            for contract in (*server.contracts, *_completing(server)):
                 self._offers[id(contract)] = _Offer(server.name, contract, chain(contract))
             for tool in server.tools:
                 offer = self._offers[id(tool)]
@@ -94,6 +95,7 @@ class App:
     ) -> Answer | RpcFailure:
         """Put one call through the pipeline. `facts` are what the transport knows of it."""
         offer = self._offers[id(contract)]
+        facts["session_id"] = facts.get("session_id") or self._session(caller, facts.get("upstream_token"))
         call = Call(
             contract=contract,
             arguments=arguments,
@@ -104,6 +106,13 @@ class App:
         )
         answer: Answer | RpcFailure = await offer.run(call)
         return answer
+
+    def _session(self, caller: Caller | None, upstream_token: str | None) -> str:
+        """What calls without a session have in common: who asks, and with whose token.
+
+        Every replica comes to the same, and a caller gets no other by what it says of itself.
+        """
+        return self._id if caller is None else digest(f"{caller.id} {upstream_token or ''}")[:32]
 
     async def health(self) -> list[Health]:
         """Each source that these servers use, asked now."""
@@ -135,8 +144,14 @@ class App:
         return "QUANTDECK_HOME" if at_home and not said else f"QUANTDECK_{setting.upper()}"
 
 
+def _completing(server: Server) -> list[Contract]:
+    """What completes an argument by asking a source."""
+    offers = [*(offer.complete for offer in server.templates), *(offer.complete for offer in server.prompts)]
+    return [one for complete in offers for one in complete.values() if isinstance(one, Contract)]
+
+
 def _digest(token: str) -> str | None:
-    return sha256(token.encode()).hexdigest() if token else None
+    return digest(token) if token else None
 
 
 ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {

@@ -17,7 +17,7 @@ from quantdeck.core.call import Call
 from quantdeck.core.errors import Denied, ErrorCode, Unreachable
 from quantdeck.dialects.catalog import catalog
 from quantdeck.dialects.chart import chart
-from quantdeck.dialects.pyth import NOT_FOUND, pyth
+from quantdeck.dialects.pyth import NOT_FOUND, log_fields, pyth
 from quantdeck.dialects.tradestream import tradestream
 from quantdeck.observability import calls
 from tests.support.contracts import contract_of
@@ -74,6 +74,7 @@ async def test_a_success_is_one_event(program):
         "correlation_id": "c",
         "user_agent": "tester",
         "client_ip_hash": sha256(b"10.1.2.3").hexdigest()[:8],
+        **log_fields({}),
     }
 
 

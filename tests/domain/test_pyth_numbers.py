@@ -77,7 +77,8 @@ def test_faster_is_what_comes_earlier():
     faster = [(a, b) for a, b in product(CHANNELS, CHANNELS) if is_faster(a, b)]
     assert len(faster) == 6
     assert ("real_time", "fixed_rate@50ms") in faster
-    assert not is_faster("real_time", "fixed_rate@1ms")
+    assert is_faster("fixed_rate@1ms", "fixed_rate@50ms")  # one that nobody knew, by its name
+    assert not is_faster("real_time", "fixed_rate@fast")
 
 
 def test_a_time_in_words():

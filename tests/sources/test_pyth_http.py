@@ -20,7 +20,7 @@ from quantdeck.sources.pyth import InvalidToken, NotEntitled, Refused, UnknownFe
 from quantdeck.sources.pyth.http import HttpPyth
 from tests.support.clock import Ticks
 from tests.support.held import Held
-from tests.support.pyth_stub import FEEDS, KEY, PARTLY, PythStub, feed
+from tests.support.pyth_stub import FEEDS, KEY, NOBODYS, PARTLY, PythStub, feed
 
 NOW = Now.of(datetime(2026, 6, 1, 12, tzinfo=UTC), fixed=False)
 CHANNEL = "fixed_rate@200ms"
@@ -226,6 +226,8 @@ async def test_integers_stay_exact(talk):
         (200, b"[]", Unreachable),
         (200, b'{"parsed": null}', Unreachable),
         (200, b'{"parsed": {"priceFeeds": 3}}', Unreachable),
+        (200, b'{"parsed": {"priceFeeds": []}}', Unreachable),
+        (200, b'{"parsed": {"priceFeeds": [], "timestampUs": 1.5}}', Unreachable),
     ],
 )
 async def test_each_failure_is_of_its_kind(talk, status, body, kind):
@@ -255,7 +257,7 @@ async def test_without_a_token_a_history_that_wants_one_says_so(talk):
         with pytest.raises(InvalidToken, match="requires a Pyth Pro access token"):
             await ask()
         with pytest.raises(InvalidToken, match="invalid or expired"):
-            await ask(token="nobody-knows-this-one")
+            await ask(token=NOBODYS)
 
 
 @pytest.mark.parametrize(
@@ -329,12 +331,12 @@ async def test_the_list_for_everybody_outlives_those_of_many_tokens(talk):
     it = await talk()
     await it.pyth.catalog(token=None)
     for number in range(15):
-        await it.pyth.catalog(token=f"token-{number}")
+        await it.pyth.catalog(token=f"{NOBODYS}{number}")
     before = len(it.stub.asked)
     await it.pyth.catalog(token=None)
-    await it.pyth.catalog(token="token-14")
+    await it.pyth.catalog(token=f"{NOBODYS}14")
     assert len(it.stub.asked) == before
-    await it.pyth.catalog(token="token-0")
+    await it.pyth.catalog(token=f"{NOBODYS}0")
     assert len(it.stub.asked) == before + 1
 
 
@@ -404,14 +406,17 @@ def test_a_token_that_no_header_can_hold_is_refused_and_not_repeated(token):
     assert token not in str(refused.value)
 
 
-@pytest.mark.parametrize("token, clean", [(None, None), ("", None), ("   ", None), (" abc ", "abc")])
+@pytest.mark.parametrize(
+    "token, clean",
+    [(None, None), ("", None), ("   ", None), (" abc ", "abc"), ("Bearer abc", "abc"), (" bEARER   abc ", "abc")],
+)
 def test_blanks_around_a_token_are_none_of_it(token, clean):
     assert clean_token(token) == clean
 
 
 async def test_the_token_is_in_no_error_no_log_and_no_address(talk, caplog):
     caplog.set_level(logging.DEBUG)
-    echo = f"no such key: {KEY}, Bearer {KEY}, bearer another-one".encode()
+    echo = f"no such key: {KEY}, Bearer {KEY}, bearer {NOBODYS}".encode()
     it = await talk(failing=[(status, echo) for status in (400, 401, 403, 404, 500)])
     told = []
     for _ in range(5):
@@ -425,4 +430,4 @@ async def test_the_token_is_in_no_error_no_log_and_no_address(talk, caplog):
     told += [f"{request.path}{request.values}" for request in it.stub.http.heard]
     heard = " ".join([*told, caplog.text, repr(vars(it.pyth)), repr(vars(it.pyth._api))])
     assert KEY not in heard
-    assert "another-one" not in heard
+    assert NOBODYS not in heard

@@ -78,12 +78,12 @@ def second_call_in_a_minute(dialect: Dialect) -> Heard:
 
 @cache
 def logged() -> dict[str, Any]:
-    """The event of one call as a real process writes it to its log."""
-    params = {"name": "get_strategy_consensus", "arguments": {"symbol": "BTC/USD"}}
+    """The event of one call as a real process writes it to its log; it gets no further than to want a token."""
+    params = {"name": "get_latest_price", "arguments": {"ids": [1]}}
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     with TemporaryDirectory() as home:
         ran = subprocess.run(
-            [sys.executable, "-m", "quantdeck", "serve", "strategy-mcp"],
+            [sys.executable, "-m", "quantdeck", "serve", "pyth-pro"],
             input=orjson.dumps(request) + b"\n",
             env={**os.environ, "QUANTDECK_HOME": home},
             capture_output=True,

@@ -18,11 +18,14 @@ from urllib.parse import unquote
 import orjson
 
 from tests.support.http_stub import Answer, HttpStub, Request
+from tests.support.hunt import MARK, look
 
-__all__ = ["FEEDS", "KEY", "PARTLY", "PythStub", "feed"]
+__all__ = ["FEEDS", "KEY", "NOBODYS", "PARTLY", "TRIAL", "PythStub", "feed"]
 
-KEY, PARTLY = "a-key-that-covers-everything-0f1e2d", "a-key-that-covers-crypto-only-3c4b5a"
-"""Tokens that the stub knows. Tests hunt for them in whatever comes out."""
+KEY, PARTLY = f"a-key-that-covers-everything-{MARK}", f"a-key-that-covers-crypto-only-{MARK}"
+"""Tokens that the stub knows."""
+NOBODYS, TRIAL = f"a-token-nobody-knows-{MARK}", f"a-token-for-trial-{MARK}"
+"""Tokens that it does not know, unless it is told to."""
 
 CHANNELS = {"real_time": 1, "fixed_rate@50ms": 2, "fixed_rate@200ms": 3, "fixed_rate@1000ms": 4}
 _STEPS_US = {"real_time": 1, "fixed_rate@50ms": 50_000, "fixed_rate@200ms": 200_000, "fixed_rate@1000ms": 1_000_000}
@@ -110,6 +113,7 @@ class PythStub:
     at_us: int = 1_778_594_100_000_000  # the router's present
     lag_us: dict[int, int] = field(default_factory=dict)  # how much older a feed's own price is
     silent: frozenset[int] = frozenset()  # feeds without data
+    described: Mapping[str, Any] = field(default_factory=dict)  # what the services' documents say beside their titles
     candles: Callable[[str, int, int, str], dict[str, Any]] | None = None
     rows: Callable[[dict[str, Any]], dict[str, Any]] = lambda row: row
     stalled: asyncio.Event | None = None  # set it to let requests go on
@@ -117,7 +121,7 @@ class PythStub:
     http: HttpStub = field(init=False)
 
     def __post_init__(self) -> None:
-        self.http = HttpStub(self._answer)
+        self.http = HttpStub(self.answer)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[PythStub]:
@@ -137,18 +141,21 @@ class PythStub:
         """The newest request whose path has this in it."""
         return next(request for request in reversed(self.http.heard) if path in unquote(request.path))
 
-    async def _answer(self, request: Request) -> Answer | None:
+    async def answer(self, request: Request) -> Answer | None:
         path = unquote(request.path)
+        look("an address or a body that Pyth was sent", path, request.values, request.body)
         self.arrived.set()
         if self.stalled is not None and self.on_path in path:
             await self.stalled.wait()
         if self.failing and self.on_path in path:
             return self.failing.pop(0)
-        known = {"/v1/symbols": self._symbols, "/v1/latest_price": self._router, "/v1/live": _live}
+        known = {"/v1/symbols": self._symbols, "/v1/live": _live,
+                 "/v1/latest_price": self._router, "/v1/price": self._router}  # fmt: skip
         if path in known:
             return known[path](request)
         if path.endswith("openapi.json"):
-            return 200, orjson.dumps({"openapi": "3.1.0", "info": {"title": path, "version": "1"}, "paths": {}})
+            said = {"openapi": "3.1.0", "info": {"title": path, "version": "1"}, "paths": {}, **self.described}
+            return 200, orjson.dumps(said)
         parts = path.removeprefix("/v1/").split("/")
         if len(parts) == 2 and parts[0] in CHANNELS:
             return self._history(request, *parts)
@@ -170,6 +177,8 @@ class PythStub:
         key = self._key(request)
         if what == "config":
             return 200, orjson.dumps({"supported_resolutions": list(_STEPS_S), "supports_search": True})
+        if what == "symbols":
+            return self._chart(request, channel)
         if (self.history_needs_key and key is None) or (key is not None and key not in self.covered):
             return _said(401, "")
         if what == "history":
@@ -197,10 +206,20 @@ class PythStub:
         ]  # fmt: skip
         return 200, orjson.dumps(told)
 
-    def _candles(self, request: Request, channel: str) -> Answer:
+    def _charted(self, request: Request, channel: str) -> dict[str, Any] | None:
         asked = request.query["symbol"].lower()
         row = next((row for row in self.feeds if _is_row(row) and row["symbol"].lower() == asked), None)
-        if row is None or _SPEED[channel] < _SPEED[row["min_channel"]]:
+        return row if row and _SPEED[channel] >= _SPEED[row["min_channel"]] else None
+
+    def _chart(self, request: Request, channel: str) -> Answer:
+        row = self._charted(request, channel)
+        if row is None:
+            return _said(404, "symbol not found.")
+        return 200, orjson.dumps({"name": row["symbol"], "ticker": row["symbol"], "type": row["asset_type"]})
+
+    def _candles(self, request: Request, channel: str) -> Answer:
+        row = self._charted(request, channel)
+        if row is None:
             return _said(404, "symbol not found.")
         if self.history_needs_key and not self._covers(self._key(request), row):
             return self._not_entitled(row["pyth_lazer_id"], row)
@@ -215,13 +234,18 @@ class PythStub:
         if key not in self.covered:
             return _said(401, "")
         body = orjson.loads(request.body)
+        at_us = self.at_us
+        if request.path.endswith("/price"):
+            at_us = body["timestamp"]
+            if not isinstance(at_us, int) or at_us % _STEPS_US.get(body.get("channel"), 1):
+                return _said(400, "timestamp is no multiple of the channel's interval in microseconds")
         by_symbol = {row["symbol"]: row["pyth_lazer_id"] for row in self.feeds if _is_row(row)}
         unknown = [f"Unknown symbol: {name}" for name in body.get("symbols", ()) if name not in by_symbol]
         if problems := [problem for problem in (_problem(body), *unknown) if problem]:
             return _said(400, problems[0])
-        return self._latest(body, key, by_symbol)
+        return self._update(body, key, by_symbol, at_us)
 
-    def _latest(self, body: Mapping[str, Any], key: str | None, by_symbol: Mapping[str, int]) -> Answer:
+    def _update(self, body: Mapping[str, Any], key: str | None, by_symbol: Mapping[str, int], at_us: int) -> Answer:
         ids = body.get("priceFeedIds") or [by_symbol[name] for name in body["symbols"]]
         told = []
         for number in ids:
@@ -233,11 +257,11 @@ class PythStub:
             if _SPEED[body["channel"]] < _SPEED[row["min_channel"]]:
                 return _said(400, f"Price feed id {number} is not available for channel {body['channel']}")
             if row["state"] == "stable" and number not in self.silent:
-                made = self._row(row, self.at_us)
+                made = self._row(row, at_us)
                 wanted = {name: made[name] for name in made if name in body["properties"]}
                 strings = {name: str(held) for name, held in wanted.items() if name in _STRINGS}
                 told.append({"priceFeedId": number, **wanted, **strings})
-        answer: dict[str, Any] = {"parsed": {"timestampUs": str(self.at_us), "priceFeeds": told}}
+        answer: dict[str, Any] = {"parsed": {"timestampUs": str(at_us), "priceFeeds": told}}
         for form in body["formats"]:
             answer[form] = {"encoding": "base64", "data": "AAAA"}
         return 200, orjson.dumps(answer)

@@ -17,6 +17,7 @@ from pydantic import Field
 from quantdeck.core.contract import Source
 from quantdeck.core.errors import Unreachable
 from quantdeck.core.server import Server
+from quantdeck.core.wire import digest
 from quantdeck.dialects.tradestream import tradestream
 from quantdeck.settings import MisconfiguredError
 from quantdeck.transports.mcp import mcp_server
@@ -44,6 +45,10 @@ STATELESS = pytest.mark.parametrize("stateless", [False, True])
 async def server(tmp_path):
     async with served(tmp_path) as server:
         yield server
+
+
+def hashed(address: str) -> str:
+    return digest(address)[:8]
 
 
 def data(answer: httpx2.Response) -> Any:
@@ -207,7 +212,7 @@ async def test_each_call_leaves_one_event_that_says_how_it_came(server):
     session = await server.session()
     await session.post(call("echo", label="a"), **{"x-correlation-id": "c-1", "user-agent": "tester"})
     [event] = server.events
-    assert (event["transport"], event["caller"], event["user_agent"]) == ("http", "127.0.0.1", "tester")
+    assert (event["transport"], event["caller"], event["user_agent"]) == ("http", hashed("127.0.0.1"), "tester")
     assert event["session_id"] == session.headers["mcp-session-id"]
     assert event["correlation_id"] == "c-1"
 
@@ -652,11 +657,11 @@ async def test_the_pages_that_are_set_may_call_and_read(tmp_path):
 async def test_forwarded_addresses_are_believed_from_trusted_proxies_only(tmp_path):
     async with served(tmp_path / "a") as server:
         await server.rest("echo", {"x-forwarded-for": "203.0.113.9"}, arguments={"label": "a"})
-        assert server.events[-1]["caller"] == "127.0.0.1"
+        assert server.events[-1]["caller"] == hashed("127.0.0.1")
     async with served(tmp_path / "b", http={"trusted_proxies": ["127.0.0.1", "10.0.0.0/8"]}) as server:
         chain = {"x-forwarded-for": "198.51.100.1, 203.0.113.9, 10.1.2.3"}
         await server.rest("echo", chain, arguments={"label": "a"})
-        assert server.events[-1]["caller"] == "203.0.113.9"
+        assert server.events[-1]["caller"] == hashed("203.0.113.9")
 
 
 @pytest.mark.parametrize("slip", ["proxy.internal", "10.0.0.0/33", "127.0.0.1:80"])
@@ -669,7 +674,7 @@ async def test_a_proxy_that_could_never_be_recognised_is_refused_at_the_start(tm
 async def test_blanks_around_a_trusted_proxy_do_not_hide_it(tmp_path):
     async with served(tmp_path, http={"trusted_proxies": ["10.0.0.1", " 127.0.0.1"]}) as server:
         await server.rest("echo", {"x-forwarded-for": "203.0.113.9"}, arguments={"label": "a"})
-        assert server.events[-1]["caller"] == "203.0.113.9"
+        assert server.events[-1]["caller"] == hashed("203.0.113.9")
 
 
 @pytest.mark.parametrize(
@@ -761,7 +766,7 @@ async def test_metrics_count_what_has_been_called(server):
     assert 'mcp_tool_calls_total{status="error",tool="fixture.add"} 1.0' in lines
     assert 'mcp_tool_duration_seconds_count{tool="fixture.add"} 3.0' in lines
     assert 'mcp_validation_errors_total{error_type="MCP-001",tool="fixture.add"} 1.0' in lines
-    assert 'mcp_rate_limit_hits_total{client="127.0.0.1"} 1.0' in lines
+    assert f'mcp_rate_limit_hits_total{{client="{hashed("127.0.0.1")}"}} 1.0' in lines
     assert 'quantdeck_tool_slo_seconds{tool="fixture.add"} 0.1' in lines
     assert "quantdeck_calls_in_flight 0.0" in lines
     assert any(line.startswith('quantdeck_tool_p95_seconds{tool="fixture.add"}') for line in lines)

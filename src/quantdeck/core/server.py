@@ -13,7 +13,7 @@ from typing import Any
 from quantdeck.core.contract import Contract
 from quantdeck.core.errors import DeclarationError
 
-Complete = Callable[[str], Awaitable[list[str]]]  # values of one argument that begin with what was typed
+Complete = Contract | Callable[[str], Awaitable[list[str]]]  # an argument's values that begin with what was typed
 Background = Callable[[Any], Awaitable[None]]  # a task of the serving process, given its app
 
 

@@ -7,16 +7,17 @@ nothing else; its kind stands in `_meta`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from quantdeck.core.call import Call
 from quantdeck.core.contract import Contract, Handler, Policy
 from quantdeck.core.errors import ErrorCode, SourceError, ToolError
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.dialects.declaring import read
 from quantdeck.dialects.spec import Spec
 
-__all__ = ["AUTH", "ENTITLEMENT", "INVALID_INPUT", "NOT_FOUND", "RATE_LIMITED", "UPSTREAM", "pyth"]
+__all__ = ["AUTH", "ENTITLEMENT", "INVALID_INPUT", "NOT_FOUND", "RATE_LIMITED", "UPSTREAM", "log_fields", "pyth"]
 
 # the spec names its kinds of error but gives them no codes: these are its kinds
 AUTH = ErrorCode("auth", "No token, or not a valid one", 401)
@@ -75,7 +76,12 @@ class Pyth(Spec):
         """The kind that the source names; of itself it knows better than its family."""
         return _KINDS.get(error.details.get("type", "")) or super().code_of(contract, error)
 
-    def failure(self, call: Any, error: ToolError) -> Answer | RpcFailure:
+    def success(self, call: Call, data: Any) -> Answer:
+        _tell(call)
+        return super().success(call, data)
+
+    def failure(self, call: Call, error: ToolError) -> Answer | RpcFailure:
+        _tell(call)
         code = error.code
         if code is MALFORMED:
             return RpcFailure(-32602, error.message, error.details or None, code.status, code.code)
@@ -88,6 +94,41 @@ class Pyth(Spec):
             text=sentence,
             meta={"quantdeck/error": {"type": code.code, **error.details}},
         )
+
+
+_MOST_LOGGED = 200
+
+
+def log_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What the spec's event says of feeds, as far as the bare arguments tell; a tool that gets to work knows better."""
+    asked = {name: value[:_MOST_LOGGED] for name, value in arguments.items() if isinstance(value, (list, str))}
+    symbols = [asked[name] for name in ("symbol",) if isinstance(asked.get(name), str)]
+    symbols = symbols or [one[:_MOST_LOGGED] for one in _list(asked, "symbols") if isinstance(one, str)]
+    spellings = ("ids", "priceFeedIds", "price_feed_ids")
+    ids = [one for name in spellings for one in _list(asked, name) if isinstance(one, int)]
+    return {
+        "symbols_queried": symbols,
+        "feed_ids_queried": ids,
+        "asset_types": [asked["asset_type"]] if isinstance(asked.get("asset_type"), str) else [],
+        "channel": asked["channel"] if isinstance(asked.get("channel"), str) else "",
+        "properties": [one[:_MOST_LOGGED] for one in _list(asked, "properties") if isinstance(one, str)],
+        "num_feeds": len(ids) or len(symbols),
+        "num_feeds_returned": 0,
+        "api_latency_ms": 0.0,
+    }
+
+
+def _list(asked: Mapping[str, Any], name: str) -> list[Any]:
+    held = asked.get(name)
+    return held if isinstance(held, list) else []
+
+
+def _tell(call: Call) -> None:
+    """Have every event say all that the spec's does: of a call that its arguments ended, and of a kept answer too."""
+    if "num_feeds" not in call.notes:
+        call.notes = log_fields(call.arguments) | call.notes
+    if call.upstream_token is None:
+        call.upstream_token = call.runtime.secrets.get("pyth", "").strip() or None
 
 
 pyth = Pyth()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from decimal import Decimal, localcontext
 from typing import Any
@@ -16,12 +17,14 @@ __all__ = [
     "is_faster",
     "iso_of_us",
     "microseconds",
+    "pace_us",
 ]
 
 CHANNELS = ("real_time", "fixed_rate@50ms", "fixed_rate@200ms", "fixed_rate@1000ms")
 """The fastest first."""
 
-_STEPS_US = {"real_time": 1, "fixed_rate@50ms": 50_000, "fixed_rate@200ms": 200_000, "fixed_rate@1000ms": 1_000_000}
+_REAL_TIME = CHANNELS[0]
+_FIXED_RATE = re.compile(r"fixed_rate@([1-9][0-9]{0,5})ms")
 
 HISTORY_BEGAN = datetime(2025, 4, 1, tzinfo=UTC)
 """Nothing older is kept by the service."""
@@ -72,14 +75,23 @@ def microseconds(timestamp: float) -> int:
     raise ValueError("a timestamp is in seconds, milliseconds or microseconds; this one has too many digits")
 
 
+def pace_us(channel: str) -> int | None:
+    """How far apart a channel's updates are at least, by its name; None for what is no channel's."""
+    if channel == _REAL_TIME:
+        return 1
+    said = _FIXED_RATE.fullmatch(channel)
+    return None if said is None else int(said[1]) * 1000
+
+
 def channel_step_us(channel: str) -> int:
-    """How far apart a channel's updates are; its times are multiples of it."""
-    return _STEPS_US[channel]
+    """What a channel's times are multiples of."""
+    return pace_us(channel) or 1
 
 
 def is_faster(channel: str, minimum: str) -> bool:
     """Whether a channel is faster than the fastest that a feed has. A minimum that nobody knows forbids nothing."""
-    return minimum in CHANNELS and CHANNELS.index(channel) < CHANNELS.index(minimum)
+    slowest, asked = pace_us(minimum), pace_us(channel)
+    return slowest is not None and asked is not None and asked < slowest
 
 
 def iso_of_us(at_us: int) -> str:

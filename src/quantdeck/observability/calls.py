@@ -36,7 +36,7 @@ def event_of(call: Call, outcome: Answer | RpcFailure) -> Event:
         "transport": call.transport,
         "tool_name": call.contract.name,
         "mcp_method": call.method,
-        "caller": call.caller.id,
+        "caller": _hashed(call.peer) if call.peer == call.caller.id else call.caller.id,
         "request_size_bytes": call.request_bytes,
         "has_token": call.upstream_token is not None,
         "token_hash": digest(call.upstream_token)[:8] if call.upstream_token else "",
@@ -54,10 +54,15 @@ def event_of(call: Call, outcome: Answer | RpcFailure) -> Event:
     if call.user_agent:
         event["user_agent"] = call.user_agent
     if call.peer:
-        event["client_ip_hash"] = digest(call.peer)[:8]
+        event["client_ip_hash"] = _hashed(call.peer)
     if call.replayed:
         event["replayed"] = True
     return event | call.notes
+
+
+def _hashed(peer: str) -> str:
+    """An address as the log has it, also where it is all that is known of a caller."""
+    return digest(peer)[:8]
 
 
 def _failure(status: int, code: str, message: str) -> Event:

@@ -31,7 +31,7 @@ from quantdeck.core.server import Complete, Resource, ResourceTemplate, Server
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.dialects.replies import smaller_form
 from quantdeck.transports.merging import merged
-from quantdeck.transports.sdk_seams import accepts_calls, is_modern, no_tracing
+from quantdeck.transports.sdk_seams import accepts_calls, connection_of, is_modern, no_tracing
 from quantdeck.transports.sessions import Sessions
 from quantdeck.transports.watchers import MAX_WATCHED, Watchers
 
@@ -182,7 +182,7 @@ class Endpoint:
             method=ctx.method,
             modern=is_modern(ctx),
             progress=progress,
-            session_id=headers.get("mcp-session-id") or self.process_id,
+            session_id=self.process_id if request is None else connection_of(ctx).session_id,
             correlation_id=headers.get("x-correlation-id") or meta.get("quantdeck/corr_id"),
             idempotency_key=headers.get("idempotency-key") or meta.get("quantdeck/idempotency_key"),
             upstream_token=headers.get(UPSTREAM_HEADER),
@@ -300,7 +300,10 @@ class Endpoint:
     async def complete(self, ctx: Any, params: t.CompleteRequestParams) -> t.CompleteResult:
         contract, completers = self._completers(ctx, params.ref)
         complete, values = completers.get(params.argument.name), []
-        if complete is not None:
+        if isinstance(complete, Contract):
+            begun = {complete.parameters[0].wire: params.argument.value}
+            values = self._data(ctx, await self._run(ctx, complete, begun))
+        elif complete is not None:
             values = await self._completed(contract, complete(params.argument.value))
         shown = values[:100]  # the protocol's limit
         return t.CompleteResult(

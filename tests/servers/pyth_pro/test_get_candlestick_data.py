@@ -9,7 +9,7 @@ from mcp.shared.exceptions import MCPError
 
 from tests.servers.pyth_pro.conftest import THEN_S
 from tests.support.contracts import contract_of
-from tests.support.pyth_stub import KEY, PARTLY, PythStub
+from tests.support.pyth_stub import KEY, NOBODYS, PARTLY, PythStub
 
 SPEC = contract_of("pyth")
 TOOL = next(tool for tool in SPEC["tools"] if tool["name"] == "get_candlestick_data")
@@ -149,7 +149,7 @@ async def test_no_candles_name_the_feed_and_the_range(pyth, candles):
 
 
 async def test_a_history_that_wants_a_token_says_so_in_the_specs_words(pyth):
-    for token, name in (("", "missing_token"), ("a-token-nobody-knows", "invalid_token")):
+    for token, name in (("", "missing_token"), (NOBODYS, "invalid_token")):
         ask = await pyth(token, stub=PythStub(history_needs_key=True))
         assert await ask.refused("get_candlestick_data", **asked()) == ("auth", SPEC["errors"][name])
 

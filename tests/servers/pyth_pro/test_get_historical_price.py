@@ -7,7 +7,7 @@ from mcp.shared.exceptions import MCPError
 
 from tests.servers.pyth_pro.conftest import THEN_S
 from tests.support.contracts import contract_of
-from tests.support.pyth_stub import PARTLY, PythStub
+from tests.support.pyth_stub import NOBODYS, PARTLY, PythStub
 
 SPEC = contract_of("pyth")
 TOOL = next(tool for tool in SPEC["tools"] if tool["name"] == "get_historical_price")
@@ -134,7 +134,7 @@ async def test_what_is_no_proper_request_is_a_protocol_error(pyth, wrong):
 
 
 async def test_a_history_that_wants_a_token_says_so_in_the_specs_words(pyth):
-    for token, name in (("", "missing_token"), ("a-token-nobody-knows", "invalid_token")):
+    for token, name in (("", "missing_token"), (NOBODYS, "invalid_token")):
         ask = await pyth(token, stub=PythStub(history_needs_key=True))
         told = await ask.refused("get_historical_price", ids=[1], timestamp=THEN_S)
         assert told == ("auth", SPEC["errors"][name])

@@ -11,11 +11,11 @@ from mcp.shared.exceptions import MCPError
 
 from tests.servers.pyth_pro.conftest import THEN_S
 from tests.support.contracts import contract_of
-from tests.support.pyth_stub import FEEDS, KEY, PARTLY, PROPERTIES, PythStub, feed
+from tests.support.hunt import MARK
+from tests.support.pyth_stub import FEEDS, KEY, NOBODYS, PARTLY, PROPERTIES, TRIAL, PythStub, feed
 
 SPEC = contract_of("pyth")
 TOOL = next(tool for tool in SPEC["tools"] if tool["name"] == "get_latest_price")
-TRIAL = "the-token-for-trial-9d8c7b"
 
 
 def sent(ask):
@@ -51,7 +51,8 @@ async def test_what_is_asked_is_given_and_the_exponent_only_where_it_was_asked(p
 async def test_a_property_that_there_is_none_of_is_named(pyth):
     ask = await pyth()
     kind, said = await ask.refused("get_latest_price", ids=[1], properties=["price", "volume"])
-    assert (kind, said.startswith("Invalid property: volume. "), ask.stub.asked) == ("invalid_input", True, [])
+    assert (kind, said.startswith("Invalid property: volume. Valid properties: price, ")) == ("invalid_input", True)
+    assert ask.stub.asked == ["/docs/openapi.json"]  # which may know it
 
 
 @pytest.mark.parametrize("token", ["", "   "])
@@ -62,7 +63,7 @@ async def test_without_a_token_the_answer_is_the_specs_sentence_and_nobody_is_as
 
 
 async def test_a_token_that_is_none_has_the_specs_sentence(pyth):
-    ask = await pyth("a-token-nobody-knows")
+    ask = await pyth(NOBODYS)
     assert await ask.refused("get_latest_price", ids=[1]) == ("auth", SPEC["errors"]["invalid_token"])
 
 
@@ -247,10 +248,11 @@ async def test_the_token_is_nowhere_but_in_the_header_that_it_is_meant_for(pyth,
         answer = (status, echo, {"retry-after": "0", "location": f"/?{KEY}"})
         ask = await pyth(stub=PythStub(failing=[answer] * 2, on_path="/latest_price"))
         said.append(await ask.refused("get_latest_price", ids=[1]))
-        ask.stub.failing = [answer] * 2
-        ask.stub.on_path = "fixed_rate@200ms"
+        ask.stub.failing = [answer] * 4
+        ask.stub.on_path = "/price"  # the history's, and the router's in its place
         said.append(await ask.refused("get_historical_price", ids=[1], timestamp=THEN_S))
         ask.stub.failing = [answer] * 2
+        ask.stub.on_path = "fixed_rate@200ms"
         said.append(
             await ask.refused(
                 "get_candlestick_data", **{"symbol": "BTC/USD", "resolution": "1", "from": THEN_S, "to": THEN_S + 9}
@@ -261,7 +263,7 @@ async def test_the_token_is_nowhere_but_in_the_header_that_it_is_meant_for(pyth,
     assert KEY not in f"{said}{caplog.text}"
 
 
-@pytest.mark.parametrize("token", ["with a blank", "line\nbreak", "tökén"])
+@pytest.mark.parametrize("token", [f"{MARK} with a blank", f"{MARK}\nline", f"{MARK} tökén"])
 async def test_a_token_that_no_header_can_hold_is_refused_and_not_repeated(pyth, caplog, token):
     caplog.set_level(logging.DEBUG)
     ask = await pyth(token)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 from mcp.shared.exceptions import MCPError
 
@@ -53,6 +54,29 @@ async def test_filters_are_ours_and_reach_no_service(pyth, asked, ids):
     ask = await pyth()
     assert [row["pyth_lazer_id"] for row in (await ask("get_symbols", **asked))["feeds"]] == ids
     assert ask.stub.last("/symbols").query == {}
+
+
+async def test_the_same_feeds_come_as_columns_in_about_half(pyth):
+    many = [feed(number, f"Crypto.X{number}/USD", f"COIN {number} / US DOLLAR") for number in range(1, 201)]
+    ask = await pyth(stub=PythStub(feeds=many))
+    told, rows = [await ask("get_symbols", limit=100, format=form) for form in ("columns", "rows")]
+    columns = told.pop("columns")
+    feeds = rows.pop("feeds")
+    assert told == rows
+    assert [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)] == [
+        {**row, "market_changes_at": row.get("market_changes_at")} for row in feeds
+    ]
+    assert len(orjson.dumps(columns)) < 0.6 * len(orjson.dumps(feeds))
+
+
+async def test_a_long_page_names_the_smaller_form_and_cuts_nothing(pyth):
+    many = [feed(number, f"Crypto.X{number}/USD", f"COIN {number} / US DOLLAR") for number in range(1, 201)]
+    ask = await pyth(stub=PythStub(feeds=many))
+    body, advice = (await ask.client.call_tool("get_symbols", {"limit": 200})).content
+    assert orjson.loads(body.text)["count"] == 200
+    assert '"format": "columns"' in advice.text
+    (_,) = (await ask.client.call_tool("get_symbols", {"limit": 50})).content
+    (_,) = (await ask.client.call_tool("get_symbols", {"limit": 200, "format": "columns"})).content
 
 
 async def test_no_match_names_the_asset_types_that_there_are(pyth):

@@ -7,8 +7,9 @@ import pytest
 from quantdeck.servers import load
 from quantdeck.settings import Pyth
 from tests.support.contracts import contract_of
-from tests.support.over_http import body_of, served
-from tests.support.pyth_stub import KEY, PARTLY, PythStub
+from tests.support.hunt import MARK
+from tests.support.over_http import body_of, call, modern, modern_headers, served
+from tests.support.pyth_stub import KEY, NOBODYS, PARTLY, PythStub
 
 ERRORS = contract_of("pyth")["errors"]
 ASKED = {"ids": [1]}
@@ -30,7 +31,7 @@ def used(stub):
 async def test_each_client_is_answered_with_its_own_token(tmp_path, stateless):
     async with (
         PythStub().serving() as stub,
-        served(tmp_path, make=made, stateless=stateless, pyth=group(stub, access_token="the-servers-own")) as server,
+        served(tmp_path, make=made, stateless=stateless, pyth=group(stub, access_token=NOBODYS)) as server,
     ):
         for token in (KEY, PARTLY):
             headers = {"X-Pyth-Access-Token": token}
@@ -43,16 +44,16 @@ async def test_each_client_is_answered_with_its_own_token(tmp_path, stateless):
                 assert used(stub) == f"Bearer {token}"
             del server.http.headers["x-pyth-access-token"]
         refused = await server.rest("get_latest_price", arguments=ASKED)
-        assert (refused.status_code, used(stub)) == (401, "Bearer the-servers-own")
+        assert (refused.status_code, used(stub)) == (401, f"Bearer {NOBODYS}")
         hashes = {event["token_hash"] for event in server.events}
         assert len(hashes) == 3
-        assert not any(token in str(server.events) for token in (KEY, PARTLY, "the-servers-own"))
+        assert not any(token in str(server.events) for token in (KEY, PARTLY, NOBODYS))
 
 
 async def test_a_clients_token_that_is_none_is_not_repeated(tmp_path):
     async with PythStub().serving() as stub, served(tmp_path, make=made, pyth=group(stub)) as server:
-        answer = await server.rest("get_latest_price", {"X-Pyth-Access-Token": "two words"}, arguments=ASKED)
-        assert (answer.status_code, "two words" in answer.text) == (401, False)
+        answer = await server.rest("get_latest_price", {"X-Pyth-Access-Token": f"Basic {MARK}"}, arguments=ASKED)
+        assert (answer.status_code, MARK in answer.text) == (401, False)
         assert ERRORS["invalid_token"] in answer.text
         assert stub.asked == []
 
@@ -79,3 +80,31 @@ async def test_without_sessions_calls_are_told_apart_by_their_own_ids(tmp_path):
         assert first["session_id"] == second["session_id"]
         assert first["client_ip_hash"] == second["client_ip_hash"]
         assert {first["transport"], second["transport"]} == {"http"}
+
+
+@pytest.mark.parametrize("sent", [f"Bearer {KEY}", f"bearer   {KEY}"], ids=["usual", "odd"])
+async def test_a_clients_token_may_be_sent_as_a_bearer(tmp_path, sent):
+    async with PythStub().serving() as stub, served(tmp_path, make=made, pyth=group(stub)) as server:
+        assert (
+            await server.rest("get_latest_price", {"X-Pyth-Access-Token": sent}, arguments=ASKED)
+        ).status_code == 200
+        assert used(stub) == f"Bearer {KEY}"
+
+
+async def test_of_two_tokens_the_first_counts_by_every_way_in(tmp_path):
+    headers = [("x-pyth-access-token", KEY), ("x-pyth-access-token", NOBODYS)]
+    async with PythStub().serving() as stub, served(tmp_path, make=made, pyth=group(stub)) as server:
+        message = modern(call("get_latest_price", ids=[1]))
+        for path, body, more in (
+            ("/mcp/tools/call", {"name": "get_latest_price", "arguments": ASKED}, {}),
+            ("/mcp", message, modern_headers(message)),
+        ):
+            answer = await server.http.post(path, json=body, headers=[*headers, *more.items()])
+            assert (answer.status_code, used(stub)) == (200, f"Bearer {KEY}")
+
+
+async def test_a_blank_header_is_none(tmp_path):
+    async with PythStub().serving() as stub, served(tmp_path, make=made, pyth=group(stub, access_token=KEY)) as server:
+        answer = await server.rest("get_latest_price", {"X-Pyth-Access-Token": ""}, arguments=ASKED)
+        assert answer.status_code == 200
+        assert used(stub) == f"Bearer {KEY}"

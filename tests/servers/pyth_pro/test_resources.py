@@ -65,7 +65,9 @@ async def test_asset_types_are_completed(pyth):
     ask = await pyth()
     ref = ResourceTemplateReference(uri="pyth://feeds/{asset_type}")
     told = await ask.client.complete(ref, {"name": "asset_type", "value": "crypto"})
-    assert told.completion.values == ["crypto", "crypto-index", "crypto-redemption-rate"]
+    assert told.completion.values == ["crypto", "crypto-index"]
+    assert ask.stub.asked == ["/v1/symbols"]
+    assert ask.events[-1]["mcp_method"] == "completion/complete"
 
 
 async def test_what_the_services_say_of_themselves_is_passed_on(pyth):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 from quantdeck.core.call import Call
-from quantdeck.dialects.pyth import RATE_LIMITED
+from quantdeck.dialects.pyth import RATE_LIMITED, log_fields
 from quantdeck.settings import Pyth as Settings
 from quantdeck.sources.pyth import clean_token
 
@@ -17,27 +17,16 @@ T = TypeVar("T")
 
 WATERMARK = "Using Pyth Pro trial access. Get your own token for unlimited access at https://pyth.network/pricing"
 
-_TOLD: dict[str, Any] = {
-    "symbols_queried": [],
-    "feed_ids_queried": [],
-    "asset_types": [],
-    "channel": "",
-    "properties": [],
-    "num_feeds": 0,
-    "num_feeds_returned": 0,
-    "api_latency_ms": 0.0,
-}
-
 
 class Access:
     """The caller's own token, else the server's; and where neither is set, the one for trial."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self.token = clean_token(call.upstream_token or call.runtime.secrets.get("pyth"))
+        self.token = clean_token(call.upstream_token) or clean_token(call.runtime.secrets.get("pyth"))
         call.upstream_token = self.token  # so that the log has its hash, and nothing else of it
         self.is_trial = False
-        call.notes.update(_TOLD)
+        call.notes |= log_fields(call.arguments)
 
     @classmethod
     def from_call(cls, call: Call) -> Access:
@@ -65,6 +54,7 @@ class Access:
         session = f"{self._call.caller.id} {self._call.session_id}"
         grant = await self._call.runtime.coordination.take(session, "pyth trial", limit)
         if not grant.granted:
+            self.note(rate_limited=True)
             told = f"Rate limit exceeded: trial access has {limit} calls per minute; retry in {grant.wait_s} s"
             raise RATE_LIMITED(f"{told}, or get your own token at https://pyth.network/pricing.", limit=limit,
                                retry_after_s=grant.wait_s)  # fmt: skip

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from quantdeck.core.clock import Now, iso
 from quantdeck.core.errors import SourceError, ToolError
 from quantdeck.dialects.pyth import ENTITLEMENT, INVALID_INPUT, NOT_FOUND
 from quantdeck.domain.pyth_feeds import Ambiguous, Catalog, Feed, Inactive, Unresolved
-from quantdeck.domain.pyth_numbers import CHANNELS, basis_points, display, is_faster
-from quantdeck.domain.pyth_schedules import schedule_of
+from quantdeck.domain.pyth_numbers import exact, is_faster, pace_us
 from quantdeck.servers.pyth_pro.access import Access
-from quantdeck.sources.pyth import InvalidToken, NotEntitled, Pyth, UnknownFeed
+from quantdeck.sources.pyth import InvalidToken, KeyTypes, NotEntitled, Pyth, Refused, UnknownFeed
 
 __all__ = [
     "Channel",
@@ -27,9 +23,7 @@ __all__ = [
     "answered",
     "check_channel",
     "feed_not_found",
-    "market_state",
     "question",
-    "shown",
     "slowest_of",
     "unresolved",
 ]
@@ -40,7 +34,7 @@ T = TypeVar("T")
 class LeftOut(TypedDict):
     """A feed that is not among the answer's, and why."""
 
-    price_feed_id: int
+    price_feed_id: int | None
     symbol: str | None
     reason: str
 
@@ -48,8 +42,8 @@ class LeftOut(TypedDict):
 Channel = Annotated[str | None, Field(description="Override default channel")]
 
 _ROUNDS = 12
-_STATES_KEPT = 2048
 _NAMED = 8
+_LONGEST = 120
 _NOT_READY = ("beta", "coming_soon")
 
 
@@ -60,15 +54,50 @@ def feed_not_found(symbol: str | int) -> str:
 
 @dataclass
 class Question:
-    """Feeds that are asked about, by id in the order of the call; None where the list does not have them."""
+    """Feeds that are asked about, in the order of the call, and what their list says of them.
 
-    feeds: dict[int, Feed | None]
+    Each by its id; by its symbol, as it was written, where the list cannot be had.
+    """
+
+    feeds: dict[int | str, Feed | None]
     channel: str
     catalog: Catalog | None
     token: str | None
     resolved: dict[str, str] = field(default_factory=dict)
-    missing: dict[int, str] = field(default_factory=dict)  # feeds without an answer, and why
-    refused: dict[int, str] = field(default_factory=dict)  # feeds that the token does not cover, and what was said
+    missing: dict[int | str, str] = field(default_factory=dict)  # feeds without an answer, and why
+    refused: dict[int | str, str] = field(default_factory=dict)  # feeds that the token does not cover, and what it said
+    note: str = ""
+
+    @property
+    def by_symbol(self) -> bool:
+        return any(isinstance(key, str) for key in self.feeds)
+
+    def left(self) -> list[Any]:
+        """Feeds of which nothing is known yet."""
+        return [key for key in self.feeds if key not in self.missing and key not in self.refused]
+
+    def leave_out_unready(self) -> None:
+        """The history refuses a whole batch for a feed that is not published yet."""
+        self.missing |= {
+            key: f"not ready: its state is {feed.state}"
+            for key, feed in self.feeds.items()
+            if feed is not None and feed.state in _NOT_READY
+        }
+
+    def settle(self, rows: Sequence[Mapping[str, Any]], member: str, why: Callable[[Feed | None], str]) -> int:
+        """Take note of the feeds that no row is of; `member` names a row's id. How many there is a row of."""
+        there: set[int | str | None] = {exact(row[member]) for row in rows}
+        named = {self.symbol_of(row) for row in rows} - {None}
+        if self.by_symbol and rows and not named:
+            self.note = _UNNAMED
+        else:
+            self.missing |= {key: why(self.feeds[key]) for key in self.left() if key not in there | named}
+        return len(there)
+
+    def symbol_of(self, row: Mapping[str, Any]) -> str | None:
+        """Of a row whose feed the list did not name: the symbol that it was asked by."""
+        symbol = row.get("symbol")
+        return symbol if isinstance(symbol, str) and symbol in self.feeds else None
 
     def told(self) -> dict[str, Any]:
         """What an answer says beside its rows."""
@@ -77,29 +106,37 @@ class Question:
             **({"resolved_symbols": self.resolved} if self.resolved else {}),
             **({"missing": self._named(self.missing)} if self.missing else {}),
             **({"not_entitled": self._named(self.refused)} if self.refused else {}),
+            **({"note": self.note} if self.note else {}),
         }
 
-    def name(self, number: int) -> str | int:
+    def name(self, key: int | str) -> int | str:
         """A feed's symbol, or its id where the symbol is not known."""
-        feed = self.feeds.get(number)
-        return number if feed is None else feed.symbol
+        feed = self.feeds.get(key)
+        return key if feed is None else feed.symbol
 
-    def _named(self, feeds: Mapping[int, str]) -> list[dict[str, Any]]:
+    def _named(self, feeds: Mapping[int | str, str]) -> list[dict[str, Any]]:
         return [
             {
-                "price_feed_id": number,
-                "symbol": feed.symbol if (feed := self.feeds.get(number)) else None,
+                "price_feed_id": key if isinstance(key, int) else None,
+                "symbol": name if isinstance(name := self.name(key), str) else None,
                 "reason": why,
             }
-            for number, why in feeds.items()
+            for key, why in feeds.items()
         ]
 
 
-def check_channel(channel: str | None) -> None:
-    """Refuse a channel that there is none of."""
-    if channel is not None and channel not in CHANNELS:
-        told = f"Invalid channel: {channel[:80]}. Valid channels: {', '.join(CHANNELS)}"
-        raise INVALID_INPUT(told, channel=channel[:80], valid=list(CHANNELS))
+_UNNAMED = (
+    "The list of feeds is out of reach, and some of these symbols have no price: rows are in the order of the call, "
+    "and which are missing cannot be told. Ask for one symbol at a time, or again later."
+)
+_IN_FULL = "The list of feeds is out of reach just now, so symbols must be written in full, such as Crypto.BTC/USD"
+
+
+def check_channel(channel: str | None, known: KeyTypes) -> None:
+    """Refuse a channel that nobody has heard of."""
+    if channel is not None and channel not in known.channels:
+        told = f"Invalid channel: {channel[:80]}. Valid channels: {', '.join(known.channels)}"
+        raise INVALID_INPUT(told, channel=channel[:80], valid=list(known.channels))
 
 
 def slowest_of(channel: str | None, feeds: Iterable[Feed | None], default: str) -> str:
@@ -107,7 +144,7 @@ def slowest_of(channel: str | None, feeds: Iterable[Feed | None], default: str) 
     known = [feed for feed in feeds if feed is not None]
     if channel is None:
         needed = [feed.min_channel for feed in known if is_faster(default, feed.min_channel)]
-        return max(needed, key=CHANNELS.index, default=default)
+        return max(needed, key=lambda name: pace_us(name) or 0, default=default)
     if slow := [feed for feed in known if is_faster(channel, feed.min_channel)]:
         told = "; ".join(f"{feed.symbol} has {feed.min_channel} at the fastest" for feed in slow[:_NAMED])
         raise INVALID_INPUT(
@@ -128,30 +165,33 @@ async def question(
     needs_token: bool = False,
 ) -> Question:
     """What is asked, resolved and checked as far as the list of feeds allows; ids count before symbols."""
-    check_channel(channel)
+    check_channel(channel, pyth.known)
     access.note(symbols_queried=[] if ids else list(symbols or ()), feed_ids_queried=list(ids or ()))
     if not ids and not symbols:
         raise INVALID_INPUT("Nothing was asked for: give symbols, such as BTC/USD, or price feed ids.")
     token = await access.for_prices()
     if token is None and needs_token and pyth.wants_token:
         raise InvalidToken(missing=True)
-    catalog = await _catalog(pyth, access, token, needed=not ids)
+    # Without the list ids can be asked about, and with a token full symbols: the router knows them.
+    catalog = await _catalog(pyth, access, token, needed=not ids and token is None)
+    feeds: dict[int | str, Feed | None]
+    resolved: dict[str, str] = {}
     if ids:
         feeds = {number: catalog.by_id.get(number) if catalog else None for number in ids}
-        resolved: dict[str, str] = {}
+    elif catalog is None:
+        feeds = dict.fromkeys(said.strip()[:_LONGEST] for said in symbols or ())
     else:
-        assert catalog is not None
         found = _resolved(catalog, list(dict.fromkeys(symbols or ())))
         feeds = {feed.id: feed for feed in found.values()}
         resolved = {said: feed.symbol for said, feed in found.items() if said != feed.symbol}
     chosen = slowest_of(channel, feeds.values(), access.settings.channel)
     kinds = sorted({feed.asset_type for feed in feeds.values() if feed})
-    access.note(num_feeds=len(feeds), channel=chosen, asset_types=kinds, feed_ids_queried=list(feeds))
+    numbers = [key for key in feeds if isinstance(key, int)]
+    access.note(num_feeds=len(feeds), channel=chosen, asset_types=kinds, feed_ids_queried=numbers)
     return Question(feeds, chosen, catalog, token, resolved)
 
 
 async def _catalog(pyth: Pyth, access: Access, token: str | None, *, needed: bool) -> Catalog | None:
-    """The list of feeds. Who asks by id can do without."""
     try:
         return await access.timed(pyth.catalog(token=token))
     except InvalidToken:
@@ -193,45 +233,46 @@ def unresolved(error: Unresolved) -> ToolError:
     return NOT_FOUND(feed_not_found(error.symbol), symbol=error.symbol)
 
 
-async def answered(
-    pyth: Pyth, access: Access, asked: Question, ask: Callable[[list[int]], Awaitable[T]], *, ready_only: bool
-) -> T:
+async def answered(pyth: Pyth, access: Access, asked: Question, ask: Callable[[list[Any]], Awaitable[T]]) -> T:
     """What Pyth says of the feeds that it will speak of; those that it will not are left in the question, with why.
 
     One feed that a token does not cover has the whole batch refused, so it is asked again without.
     """
-    if ready_only:
-        asked.missing |= {
-            number: f"not ready: its state is {feed.state}"
-            for number, feed in asked.feeds.items()
-            if feed is not None and feed.state in _NOT_READY
-        }
     for _ in range(_ROUNDS):
-        left = [number for number in asked.feeds if number not in asked.missing and number not in asked.refused]
+        left = asked.left()
         if not left:
             break
         try:
             return await access.timed(ask(left))
         except NotEntitled as error:
-            if error.feed_id not in left:
+            if error.feed_id is None or error.feed_id not in left:
                 raise
             if asked.refused:  # a second one: there may be many, and the service names one at a time
-                covered = await access.timed(pyth.covered(token=asked.token))
-                asked.refused |= {number: _NOT_COVERED for number in left if number not in covered}
+                asked.refused |= dict.fromkeys(await _not_covered(pyth, access, asked), "not covered by this token")
             asked.refused[error.feed_id] = error.reason
         except UnknownFeed as error:
-            unknown = [number for number in left if number == error.feed_id] or _not_listed(asked, left)
+            unknown = [key for key in left if key == error.feed_id] or _not_listed(asked, left)
             if not unknown:
                 raise
             asked.missing |= dict.fromkeys(unknown, "no such feed")
+        except Refused as error:
+            if not asked.by_symbol:
+                raise
+            raise INVALID_INPUT(f"{_IN_FULL}. {error.message}", symbols=left[:_NAMED]) from None
     raise _nothing_left(asked)
 
 
-_NOT_COVERED = "not covered by this token"
+async def _not_covered(pyth: Pyth, access: Access, asked: Question) -> list[int | str]:
+    """Those of the feeds that the token's own list does not have; none where that list cannot be had."""
+    try:
+        covered = await access.timed(pyth.covered(token=asked.token))
+    except SourceError:
+        return []
+    return [key for key in asked.left() if key not in covered]
 
 
-def _not_listed(asked: Question, ids: list[int]) -> list[int]:
-    return [number for number in ids if asked.catalog is not None and number not in asked.catalog.by_id]
+def _not_listed(asked: Question, keys: list[Any]) -> list[Any]:
+    return [key for key in keys if asked.catalog is not None and key not in asked.catalog.by_id]
 
 
 def _nothing_left(asked: Question) -> ToolError:
@@ -242,30 +283,3 @@ def _nothing_left(asked: Question) -> ToolError:
     number, why = next(iter(asked.missing.items()))
     told = feed_not_found(asked.name(number)) if why == "no such feed" else f"{asked.name(number)} is {why}."
     return NOT_FOUND(told, missing=list(asked.missing))
-
-
-def market_state(feed: Feed | None, at: Now) -> Mapping[str, Any]:
-    """Whether a feed's market is open, and when that changes; None where its schedule is not known."""
-    return _state("" if feed is None else feed.schedule, int(at.timestamp()) // 60)
-
-
-@lru_cache(_STATES_KEPT)
-def _state(schedule: str, minute: int) -> Mapping[str, Any]:
-    """By the minute, which is as finely as markets open and close: a page of feeds has few schedules."""
-    read = schedule_of(schedule)
-    if read is None:
-        return {"market_open": None}
-    state = read.state(datetime.fromtimestamp(minute * 60, UTC))
-    changes = {} if state.changes_at is None else {"market_changes_at": iso(state.changes_at)}
-    return {"market_open": state.is_open, **changes}
-
-
-def shown(row: Mapping[str, Any], names: Mapping[str, str], exponent: Any) -> dict[str, Any]:
-    """What a row's integers mean: `names` are its members by what they are called in decimal."""
-    held = {name: display(row.get(member), exponent) for name, member in names.items()}
-    price, bid, ask = (row.get(names[f"display_{name}"]) for name in ("price", "bid", "ask"))
-    spread = None
-    if held.get("display_bid") and held.get("display_ask"):
-        spread = basis_points(int(ask) - int(bid), price)  # type: ignore[arg-type]  # or neither could be shown
-    parts = {"confidence_bps": basis_points(row.get("confidence"), price), "spread_bps": spread}
-    return {name: value for name, value in {**held, **parts}.items() if value is not None}

@@ -10,7 +10,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from quantdeck.core.clock import Now, iso
-from quantdeck.core.errors import SourceError
+from quantdeck.core.errors import SourceError, ToolError
 from quantdeck.dialects.pyth import INVALID_INPUT, NOT_FOUND
 from quantdeck.dialects.pyth import pyth as spec
 from quantdeck.domain.pyth_feeds import Feed, Unresolved
@@ -70,7 +70,7 @@ async def get_candlestick_data(
     Find the symbol with get_symbols; BTC/USD is understood. Times are Unix seconds, prices are in the quote currency.
     At most 500 candles: of more the newest are kept, and truncated is true. For the price now use get_latest_price.
     """
-    check_channel(channel)
+    check_channel(channel, pyth.known)
     _check(resolution, from_, to)
     access.note(symbols_queried=[symbol], num_feeds=1)
     token = await access.for_prices()
@@ -80,14 +80,22 @@ async def get_candlestick_data(
     kinds, ids = ([], []) if feed is None else ([feed.asset_type], [feed.id])
     access.note(channel=chosen, asset_types=kinds, feed_ids_queried=ids)
 
-    async def ask(begin_s: int, end_s: int) -> CandleColumns:
-        return await access.timed(pyth.candles(full, resolution, begin_s, end_s, chosen, token=token, as_of=now))
-
     end_s = to if now.fixed else min(to, int(now.timestamp()))
+
+    async def found_on(chosen: str) -> tuple[CandleColumns, bool]:
+        async def ask(begin_s: int, end_s: int) -> CandleColumns:
+            return await access.timed(pyth.candles(full, resolution, begin_s, end_s, chosen, token=token, as_of=now))
+
+        return await _newest(ask, resolution, from_, end_s)
+
     try:
-        found, whole = await _newest(ask, resolution, from_, end_s)
+        found, whole = await found_on(chosen)
     except UnknownFeed:
-        raise NOT_FOUND(feed_not_found(symbol[:_LONGEST]), symbol=symbol[:_LONGEST]) from None
+        if feed is not None:
+            raise _no_feed(symbol) from None
+        chosen = await _slowest(pyth, access, symbol, full, channel, chosen, token)
+        access.note(channel=chosen)
+        found, whole = await found_on(chosen)
     if not len(found):
         begin, end = (iso(datetime.fromtimestamp(at, UTC)) for at in (from_, to))
         told = f"No candles of {full} at resolution {resolution} between {begin} and {end}."
@@ -116,6 +124,27 @@ async def _feed(pyth: Pyth, access: Access, symbol: str, token: str | None) -> F
         raise
     except SourceError:
         return None
+
+
+async def _slowest(
+    pyth: Pyth, access: Access, symbol: str, full: str, asked: str | None, used: str, token: str | None
+) -> str:
+    """The channel on which there are candles at all, where the one used is too fast.
+
+    Of such a channel the service says what it says of an unknown symbol; the list of feeds, which would tell, is not
+    there.
+    """
+    slowest = pyth.known.channels[-1]
+    if used == slowest or not await access.timed(pyth.has_chart(full, slowest, token=token)):
+        raise _no_feed(symbol)
+    if asked is not None:
+        told = f"Channel {asked} is too fast for {full}. Use a slower one, or leave the channel out."
+        raise INVALID_INPUT(told, channel=asked, symbol=full)
+    return slowest
+
+
+def _no_feed(symbol: str) -> ToolError:
+    return NOT_FOUND(feed_not_found(symbol[:_LONGEST]), symbol=symbol[:_LONGEST])
 
 
 async def _newest(

@@ -14,7 +14,8 @@ from quantdeck.dialects.pyth import INVALID_INPUT, NOT_FOUND
 from quantdeck.dialects.pyth import pyth as spec
 from quantdeck.domain.pyth_numbers import HISTORY_BEGAN, channel_step_us, exact, iso_of_us, microseconds
 from quantdeck.servers.pyth_pro.access import WATERMARK, Access
-from quantdeck.servers.pyth_pro.asking import Channel, LeftOut, answered, market_state, question, shown
+from quantdeck.servers.pyth_pro.asking import Channel, LeftOut, Question, answered, question
+from quantdeck.servers.pyth_pro.showing import Meaning, market_state, shown, sound
 from quantdeck.sources.pyth import Pyth, UnknownFeed
 
 NO_PRICE = (
@@ -34,11 +35,10 @@ _DECIMALS = {
 Number = int | str | None
 
 
-class HistoricalPrice(TypedDict):
+class HistoricalPrice(Meaning):
     """A row as Pyth has it, and in decimal what its integers mean."""
 
     price_feed_id: int
-    symbol: str | None
     publish_time: NotRequired[Number]
     channel: NotRequired[int | str | None]
     price: NotRequired[Number]
@@ -47,17 +47,7 @@ class HistoricalPrice(TypedDict):
     confidence: NotRequired[Number]
     exponent: NotRequired[Number]
     publisher_count: NotRequired[Number]
-    display_price: NotRequired[Annotated[str, Field(description="price x 10^exponent, every digit")]]
-    display_bid: NotRequired[str]
-    display_ask: NotRequired[str]
-    display_confidence: NotRequired[str]
-    display_ema_price: NotRequired[str]
-    display_ema_confidence: NotRequired[str]
-    display_funding_rate: NotRequired[str]
-    confidence_bps: NotRequired[float]
-    spread_bps: NotRequired[float]
-    market_open: bool | None
-    market_changes_at: NotRequired[str]
+    served_by: NotRequired[Annotated[str, Field(description="router: the history was out of reach")]]
 
 
 class HistoricalPrices(TypedDict):
@@ -69,6 +59,7 @@ class HistoricalPrices(TypedDict):
     resolved_symbols: NotRequired[dict[str, str]]
     missing: NotRequired[list[LeftOut]]
     not_entitled: NotRequired[list[LeftOut]]
+    note: NotRequired[str]
     trial_notice: NotRequired[str]
 
 
@@ -105,28 +96,21 @@ async def get_historical_price(
     begins_us = int(HISTORY_BEGAN.timestamp()) * 1_000_000
     if at_us < begins_us or (not now.fixed and at_us > now.timestamp() * 1_000_000):
         raise _out_of_range(at_us, now, early=at_us < begins_us)
+    asked.leave_out_unready()
+
+    async def ask(left: list[Any]) -> list[dict[str, Any]]:
+        return await pyth.prices(left, at_us, asked.channel, token=asked.token, as_of=now)
+
     try:
-        rows = await answered(
-            pyth,
-            access,
-            asked,
-            lambda left: pyth.prices(left, at_us, asked.channel, token=asked.token, as_of=now),
-            ready_only=True,
-        )
+        rows = await answered(pyth, access, asked, ask)
     except UnknownFeed:
         rows = []
     if not rows:
         raise NOT_FOUND(NO_PRICE, timestamp=iso_of_us(at_us), feeds=[asked.name(number) for number in asked.feeds])
-    there = {exact(row["price_feed_id"]) for row in rows}
-    asked.missing |= {
-        number: "no price at that time"
-        for number in asked.feeds
-        if number not in there | asked.missing.keys() | asked.refused.keys()
-    }
-    access.note(num_feeds_returned=len(there))
+    access.note(num_feeds_returned=asked.settle(rows, "price_feed_id", lambda _: "no price at that time"))
     at = Now.of(datetime.fromtimestamp(at_us // 1_000_000, UTC), fixed=True)
     answer: Any = {
-        "prices": [{**row, **_told(row, asked, at)} for row in rows],
+        "prices": [_row(row, asked, at) for row in rows],
         "count": len(rows),
         "timestamp_us": at_us,
         "timestamp": iso_of_us(at_us),
@@ -162,13 +146,17 @@ def _out_of_range(at_us: int, now: Now, *, early: bool) -> ToolError:
 _LAST_US = 253_402_300_800_000_000
 
 
-def _told(row: dict[str, Any], asked: Any, at: Now) -> dict[str, Any]:
-    feed = asked.feeds.get(exact(row["price_feed_id"]))
-    exponent = row.get("exponent")
+def _row(row: dict[str, Any], asked: Question, at: Now) -> dict[str, Any]:
+    told = sound(row, HistoricalPrice.__annotations__)
+    number = exact(row["price_feed_id"])
+    feed = asked.feeds.get(number or 0)
+    exponent = told.get("exponent")
     if exponent is None and feed is not None:
         exponent = feed.exponent
     return {
-        "symbol": None if feed is None else feed.symbol,
-        **shown(row, _DECIMALS, exponent),
+        **told,
+        "price_feed_id": number,
+        "symbol": asked.symbol_of(row) if feed is None else feed.symbol,
+        **shown(told, _DECIMALS, exponent),
         **market_state(feed, at),
     }

@@ -10,16 +10,15 @@ from typing_extensions import TypedDict
 from quantdeck.core.clock import Now
 from quantdeck.dialects.pyth import INVALID_INPUT
 from quantdeck.dialects.pyth import pyth as spec
+from quantdeck.domain.pyth_feeds import Feed
 from quantdeck.domain.pyth_numbers import exact
+from quantdeck.domain.pyth_types import snake
 from quantdeck.servers.pyth_pro.access import WATERMARK, Access
-from quantdeck.servers.pyth_pro.asking import Channel, LeftOut, Question, answered, market_state, question, shown
+from quantdeck.servers.pyth_pro.asking import Channel, LeftOut, Question, answered, question
 from quantdeck.servers.pyth_pro.get_historical_price import unique
-from quantdeck.sources.pyth import Pyth
+from quantdeck.servers.pyth_pro.showing import Meaning, market_state, shown, sound
+from quantdeck.sources.pyth import KeyTypes, Pyth
 
-PROPERTIES = (
-    "price", "bestBidPrice", "bestAskPrice", "publisherCount", "exponent", "confidence", "fundingRate",
-    "fundingTimestamp", "fundingRateInterval", "marketSession", "emaPrice", "emaConfidence", "feedUpdateTimestamp",
-)  # fmt: skip
 DEFAULTS = ("price", "bestBidPrice", "bestAskPrice", "confidence", "exponent", "publisherCount")
 
 _ALWAYS = ("exponent", "feedUpdateTimestamp", "marketSession")
@@ -40,11 +39,10 @@ _DECIMALS = {
 Number = int | str | None
 
 
-class LatestPrice(TypedDict):
+class LatestPrice(Meaning):
     """A row as Pyth sent it, and in decimal what its integers mean."""
 
     priceFeedId: int
-    symbol: str | None
     price: NotRequired[Number]
     bestBidPrice: NotRequired[Number]
     bestAskPrice: NotRequired[Number]
@@ -53,19 +51,8 @@ class LatestPrice(TypedDict):
     publisherCount: NotRequired[Number]
     marketSession: NotRequired[str | None]
     feedUpdateTimestamp: NotRequired[Number]
-    display_price: NotRequired[Annotated[str, Field(description="price x 10^exponent, every digit")]]
-    display_bid: NotRequired[str]
-    display_ask: NotRequired[str]
-    display_confidence: NotRequired[str]
-    display_ema_price: NotRequired[str]
-    display_ema_confidence: NotRequired[str]
-    display_funding_rate: NotRequired[Annotated[str, Field(description="A fraction")]]
-    confidence_bps: NotRequired[float]
-    spread_bps: NotRequired[float]
     age_ms: NotRequired[Annotated[float, Field(description="How old the feed's own price is")]]
     is_fresh: NotRequired[Annotated[bool, Field(description="False: an old price is carried on")]]
-    market_open: bool | None
-    market_changes_at: NotRequired[str]
 
 
 class LatestPrices(TypedDict):
@@ -75,6 +62,7 @@ class LatestPrices(TypedDict):
     resolved_symbols: NotRequired[dict[str, str]]
     missing: NotRequired[list[LeftOut]]
     not_entitled: NotRequired[list[LeftOut]]
+    note: NotRequired[str]
     trial_notice: NotRequired[str]
 
 
@@ -105,7 +93,7 @@ async def get_latest_price(
     an integer), and look at is_fresh and market_open before you trade on it. For the past use get_historical_price or
     get_candlestick_data.
     """
-    wanted = _properties(properties)
+    wanted = await _properties(pyth, properties)
     asked = await question(
         pyth,
         access,
@@ -116,20 +104,13 @@ async def get_latest_price(
     )
     access.note(properties=wanted)
     upstream = list(dict.fromkeys((*wanted, *_ALWAYS)))
-    told = await answered(
-        pyth,
-        access,
-        asked,
-        lambda left: pyth.latest(left, upstream, asked.channel, token=asked.token, as_of=now),
-        ready_only=False,
-    )
+
+    async def ask(left: list[Any]) -> dict[str, Any]:
+        return await pyth.latest(left, upstream, asked.channel, token=asked.token, as_of=now)
+
+    told = await answered(pyth, access, asked, ask)
     rows = told["priceFeeds"]
-    there = {exact(row["priceFeedId"]) for row in rows}
-    for number, feed in asked.feeds.items():
-        if number not in there | asked.missing.keys() | asked.refused.keys():
-            live = feed is None or feed.state == "stable"
-            asked.missing[number] = "no data now" if live else f"its state is {feed.state}"  # type: ignore[union-attr]
-    access.note(num_feeds_returned=len(there))
+    access.note(num_feeds_returned=asked.settle(rows, "priceFeedId", _why_missing))
     hidden = frozenset() if properties is None else frozenset(_ALWAYS) - frozenset(wanted)
     answer: Any = {
         **{name: held for name, held in told.items() if name not in _SIGNED},
@@ -140,29 +121,39 @@ async def get_latest_price(
     return answer  # type: ignore[no-any-return]
 
 
-def _properties(given: list[str] | None) -> list[str]:
-    """Each once and in order; what has underscores is understood."""
+async def _properties(pyth: Pyth, given: list[str] | None) -> list[str]:
+    """Each once and in order; what has underscores is understood. One that is new may be the service's."""
     if not given:
         return list(DEFAULTS)
-    spelt = {name: name for name in PROPERTIES} | {_snake(name): name for name in PROPERTIES}
+    spelt = _spellings(pyth.known)
+    if any(name not in spelt for name in given):
+        spelt = _spellings(await pyth.learn())
     if unknown := [name[:40] for name in given if name not in spelt]:
-        told = f"Invalid property: {', '.join(unknown[:5])}. Valid properties: {', '.join(PROPERTIES)}"
-        raise INVALID_INPUT(told, properties=unknown[:5], valid=list(PROPERTIES))
+        valid = list(dict.fromkeys(spelt.values()))
+        told = f"Invalid property: {', '.join(unknown[:5])}. Valid properties: {', '.join(valid)}"
+        raise INVALID_INPUT(told, properties=unknown[:5], valid=valid)
     return list(dict.fromkeys(spelt[name] for name in given))
 
 
-def _snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+def _spellings(known: KeyTypes) -> dict[str, str]:
+    return {spelling: name for name in known.properties for spelling in (name, snake(name))}
+
+
+def _why_missing(feed: Feed | None) -> str:
+    return "no data now" if feed is None or feed.state == "stable" else f"its state is {feed.state}"
 
 
 def _row(row: dict[str, Any], at_us: Any, asked: Question, now: Now, hidden: frozenset[str]) -> dict[str, Any]:
-    feed = asked.feeds.get(exact(row["priceFeedId"]) or 0)
-    exponent = row.get("exponent", None if feed is None else feed.exponent)
+    told = sound(row, LatestPrice.__annotations__)
+    number = exact(row["priceFeedId"])
+    feed = asked.feeds.get(number or 0)
+    exponent = told.get("exponent", None if feed is None else feed.exponent)
     return {
-        **{name: held for name, held in row.items() if name not in hidden and name not in _SIGNED},
-        "symbol": None if feed is None else feed.symbol,
-        **shown(row, _DECIMALS, exponent),
-        **_freshness(at_us, row.get("feedUpdateTimestamp")),
+        **{name: held for name, held in told.items() if name not in hidden and name not in _SIGNED},
+        "priceFeedId": number,
+        "symbol": asked.symbol_of(row) if feed is None else feed.symbol,
+        **shown(told, _DECIMALS, exponent),
+        **_freshness(at_us, told.get("feedUpdateTimestamp")),
         **market_state(feed, now),
     }
 

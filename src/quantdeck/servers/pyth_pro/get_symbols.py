@@ -8,10 +8,11 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from quantdeck.core.clock import Now
+from quantdeck.dialects.bars import Format
 from quantdeck.dialects.pyth import pyth as spec
 from quantdeck.domain.pyth_feeds import Feed
 from quantdeck.servers.pyth_pro.access import Access
-from quantdeck.servers.pyth_pro.asking import market_state
+from quantdeck.servers.pyth_pro.showing import market_state
 from quantdeck.sources.pyth import Pyth
 
 
@@ -31,8 +32,27 @@ class Symbol(TypedDict):
     market_changes_at: NotRequired[Annotated[str, Field(description="When that next changes")]]
 
 
+class SymbolColumns(TypedDict):
+    """The same feeds, an array for each field."""
+
+    pyth_lazer_id: list[int]
+    name: list[str]
+    symbol: list[str]
+    description: list[str]
+    asset_type: list[str]
+    instrument_type: list[str]
+    exponent: list[int | None]
+    min_channel: list[str]
+    state: list[str]
+    hermes_id: list[str | None]
+    quote_currency: list[str | None]
+    market_open: list[bool | None]
+    market_changes_at: list[str | None]
+
+
 class Symbols(TypedDict):
-    feeds: list[Symbol]
+    feeds: NotRequired[Annotated[list[Symbol], Field(description="In the format rows")]]
+    columns: NotRequired[Annotated[SymbolColumns, Field(description="In the format columns")]]
     count: int
     total_available: int
     has_more: bool
@@ -53,6 +73,7 @@ async def get_symbols(
     ] = None,
     offset: Annotated[int, Field(ge=0, description="Pagination offset (default 0)")] = 0,
     limit: Annotated[int, Field(ge=1, le=200, description="Results per page (default 50, max 200)")] = 50,
+    format: Format = "rows",  # noqa: A002 - its name on the wire
 ) -> Symbols:
     """List available Pyth Pro price feeds.
 
@@ -66,8 +87,9 @@ async def get_symbols(
     access.note(
         asset_types=sorted({feed.asset_type for feed in page}), num_feeds=len(found), num_feeds_returned=len(page)
     )
-    answer: Symbols = {
-        "feeds": [_row(feed, now) for feed in page],
+    rows = [_row(feed, now) for feed in page]
+    answer: Any = {
+        **({"columns": _columns(rows)} if format == "columns" else {"feeds": rows}),
         "count": len(page),
         "total_available": len(found),
         "has_more": end < len(found),
@@ -76,7 +98,11 @@ async def get_symbols(
     }
     if not found:
         answer["note"] = f"No feed matches. Asset types there are: {', '.join(catalog.asset_types)}"
-    return answer
+    return answer  # type: ignore[no-any-return]
+
+
+def _columns(rows: list[Any]) -> Any:
+    return {name: [row.get(name) for row in rows] for name in SymbolColumns.__annotations__}
 
 
 def _row(feed: Feed, now: Now) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Annotated, Any, TypeVar
@@ -14,6 +16,7 @@ from quantdeck.core.server import Resource, ResourceTemplate
 from quantdeck.dialects.pyth import NOT_FOUND, UPSTREAM
 from quantdeck.dialects.pyth import pyth as spec
 from quantdeck.domain.pyth_feeds import Feed
+from quantdeck.domain.pyth_types import BUILT_IN
 from quantdeck.servers.pyth_pro.access import Access
 from quantdeck.sources.pyth import InvalidToken, Pyth
 
@@ -24,10 +27,7 @@ T = TypeVar("T")
 DAY_S, HOUR_S, YEAR_S = 86_400, 3_600, 31_536_000
 RETRY_S = 30
 
-_KNOWN_TYPES = (
-    "commodity", "crypto", "crypto-index", "crypto-redemption-rate", "custom", "eco", "equity", "funding-rate", "fx",
-    "interest-rate", "kalshi", "metal", "nav", "rates",
-)  # fmt: skip
+_SOON_S = 2.0
 _HIDDEN = frozenset(("id", "sessions", "schedule"))
 
 
@@ -75,7 +75,7 @@ async def openapi_history(pyth: Pyth) -> dict[str, Any]:
 async def feeds(pyth: Pyth, access: Access) -> dict[str, Any]:
     """Full feed catalog (all asset types)"""
     catalog = await _reached(access.timed(pyth.catalog(token=access.token)), "The list of feeds")
-    return _listed(catalog.feeds, catalog.asset_types)
+    return {**_listed(catalog.feeds, catalog.asset_types), "key_types": asdict(pyth.known)}
 
 
 @spec.readable(cache_s=DAY_S)
@@ -117,8 +117,16 @@ def _listed(found: list[Feed], asset_types: list[str]) -> dict[str, Any]:
     return {"count": len(rows), "asset_types": asset_types, "feeds": rows}
 
 
-async def _asset_type(begun: str) -> list[str]:
-    return [kind for kind in _KNOWN_TYPES if kind.startswith(begun.lower())]
+@spec.readable()
+async def asset_types(
+    pyth: Pyth, access: Access, begun: Annotated[str, Field(description="What was typed so far")]
+) -> list[str]:
+    """Asset types that begin so: those that feeds have today, or the known ones where that takes too long to learn."""
+    kinds: Sequence[str] = BUILT_IN.asset_types
+    with suppress(SourceError, TimeoutError):
+        async with asyncio.timeout(_SOON_S):
+            kinds = (await access.timed(pyth.catalog(token=access.token))).asset_types or kinds
+    return [kind for kind in kinds if kind.startswith(begun.strip().lower())]
 
 
 _JSON, _MARKDOWN = "application/json", "text/markdown"
@@ -138,6 +146,6 @@ TEMPLATES = (
         uri_template="pyth://feeds/{asset_type}",
         read=feeds_of_type,
         mime_type=_JSON,
-        complete={"asset_type": _asset_type},
+        complete={"asset_type": asset_types},
     ),
 )

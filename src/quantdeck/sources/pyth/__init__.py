@@ -13,17 +13,19 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from quantdeck.connections.pyth import SOURCE, InvalidToken, NotEntitled, Refused, UnknownFeed, clean_token
+from quantdeck.connections.pyth_failures import SOURCE, InvalidToken, NotEntitled, Refused, UnknownFeed, clean_token
 from quantdeck.core.clock import Now, iso
 from quantdeck.core.contract import Source
 from quantdeck.core.errors import NotInPast
 from quantdeck.domain.pyth_feeds import Catalog
+from quantdeck.domain.pyth_types import BUILT_IN, KeyTypes
 
 __all__ = [
     "RESOLUTIONS",
     "SOURCE",
     "CandleColumns",
     "InvalidToken",
+    "KeyTypes",
     "NotEntitled",
     "Pyth",
     "Refused",
@@ -39,6 +41,8 @@ RESOLUTIONS: Mapping[str, int] = {
 """Seconds of a candle; of a month the longest."""
 
 Row = dict[str, Any]
+Feeds = Sequence[int] | Sequence[str]
+"""By id, or, where the list that has the ids is out of reach, by full symbol: then a row has its `symbol` if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +88,34 @@ class Pyth(Source):
             return found
         return found[: sum(closes_at(opened, resolution) <= as_of.timestamp() for opened in found.t)]
 
-    async def prices(self, ids: Sequence[int], at_us: int, channel: str, *, token: str | None, as_of: Now) -> list[Row]:
-        """The rows of these feeds at a time, as the service has them; a feed without one is left out."""
+    async def prices(self, feeds: Feeds, at_us: int, channel: str, *, token: str | None, as_of: Now) -> list[Row]:
+        """The rows of these feeds at a time, as the history has them; a feed without one is left out.
+
+        A row that another service was asked for in its place says so in `served_by`.
+        """
         _refuse_later(at_us / 1_000_000, as_of)
         if at_us / 1_000_000 > as_of.timestamp():
             return []
-        return await self._prices(ids, at_us, channel, token)
+        return await self._prices(feeds, at_us, channel, token)
 
     @abstractmethod
     async def latest(
-        self, ids: Sequence[int], properties: Sequence[str], channel: str, *, token: str | None, as_of: Now
+        self, feeds: Feeds, properties: Sequence[str], channel: str, *, token: str | None, as_of: Now
     ) -> Row:
         """The newest update: `timestampUs` and `priceFeeds`, a row of each feed that is live."""
+
+    @property
+    def known(self) -> KeyTypes:
+        """The words of the service's vocabularies, as far as they have been heard."""
+        return BUILT_IN
+
+    async def learn(self) -> KeyTypes:
+        """What is known once the service has been asked for what it says of itself; silence changes nothing."""
+        return self.known
+
+    @abstractmethod
+    async def has_chart(self, symbol: str, channel: str, *, token: str | None) -> bool:
+        """Whether there are candles of this full symbol on this channel at all."""
 
     @abstractmethod
     async def chart_config(self, channel: str, *, token: str | None) -> Row:
@@ -113,7 +133,7 @@ class Pyth(Source):
     ) -> CandleColumns: ...
 
     @abstractmethod
-    async def _prices(self, ids: Sequence[int], at_us: int, channel: str, token: str | None) -> list[Row]: ...
+    async def _prices(self, feeds: Feeds, at_us: int, channel: str, token: str | None) -> list[Row]: ...
 
 
 def closes_at(opened_s: int, resolution: str) -> float:

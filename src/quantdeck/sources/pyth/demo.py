@@ -18,11 +18,12 @@ from quantdeck.domain.candles import Bars
 from quantdeck.domain.demo_instruments import INSTRUMENTS, Instrument
 from quantdeck.domain.pyth_feeds import Catalog, Feed
 from quantdeck.domain.pyth_numbers import CHANNELS, channel_step_us
+from quantdeck.domain.pyth_types import snake
 from quantdeck.domain.symbols import asset_class
 from quantdeck.domain.timeframes import MINUTE, TIMEFRAMES
 from quantdeck.settings import Settings
 from quantdeck.sources.candles import demo as demo_candles
-from quantdeck.sources.pyth import RESOLUTIONS, CandleColumns, Pyth, Row, UnknownFeed
+from quantdeck.sources.pyth import RESOLUTIONS, CandleColumns, Feeds, Pyth, Row, UnknownFeed
 
 __all__ = ["DemoPyth", "connect"]
 
@@ -87,12 +88,12 @@ class DemoPyth(Pyth):
         return frozenset(self._instruments)
 
     async def latest(
-        self, ids: Sequence[int], properties: Sequence[str], channel: str, *, token: str | None, as_of: Now
+        self, feeds: Feeds, properties: Sequence[str], channel: str, *, token: str | None, as_of: Now
     ) -> Row:
         del token
         step_us = channel_step_us(channel)
         at_us = int(as_of.timestamp() * 1_000_000) // step_us * step_us
-        priced = [row for number in ids if (row := await self._priced(number, at_us)) is not None]
+        priced = [row for number in self._ids(feeds) if (row := await self._priced(number, at_us)) is not None]
         rows = [
             {"priceFeedId": row["priceFeedId"], **{name: row[name] for name in row if name in properties}}
             for row in priced
@@ -100,6 +101,20 @@ class DemoPyth(Pyth):
         strings = ("price", "bestBidPrice", "bestAskPrice", "emaPrice")
         told = [{name: str(held) if name in strings else held for name, held in row.items()} for row in rows]
         return {"timestampUs": str(at_us), "priceFeeds": told}
+
+    def _ids(self, feeds: Feeds) -> list[int]:
+        return [one if isinstance(one, int) else self._number(one) for one in feeds]
+
+    def _number(self, symbol: str) -> int:
+        """The id of a full symbol, in any case."""
+        for feed in self._catalog.feeds:
+            if feed.symbol.lower() == symbol.lower():
+                return feed.id
+        raise UnknownFeed("symbol not found.")
+
+    async def has_chart(self, symbol: str, channel: str, *, token: str | None) -> bool:
+        del channel, token
+        return any(feed.symbol.lower() == symbol.lower() for feed in self._catalog.feeds)
 
     async def chart_config(self, channel: str, *, token: str | None) -> Row:
         del channel, token
@@ -112,22 +127,20 @@ class DemoPyth(Pyth):
         self, symbol: str, resolution: str, begin_s: int, end_s: int, channel: str, token: str | None, as_of: Now
     ) -> CandleColumns:
         del channel, token
-        number = next((feed.id for feed in self._catalog.feeds if feed.symbol.lower() == symbol.lower()), None)
-        if number is None:
-            raise UnknownFeed("symbol not found.")
+        number = self._number(symbol)
         until = min(datetime.fromtimestamp(end_s + RESOLUTIONS[resolution], UTC), as_of)
         begin = datetime.fromtimestamp(max(begin_s - RESOLUTIONS[resolution], 0), UTC)
         timeframe = TIMEFRAMES[_TIMEFRAMES[resolution]]
         bars = await self._bars.between(self._instruments[number].symbol, timeframe, begin, until, as_of=as_of)
         return _columns(bars, resolution)
 
-    async def _prices(self, ids: Sequence[int], at_us: int, channel: str, token: str | None) -> list[Row]:
+    async def _prices(self, feeds: Feeds, at_us: int, channel: str, token: str | None) -> list[Row]:
         del token
-        rows = [row for number in ids if (row := await self._priced(number, at_us)) is not None]
+        rows = [row for number in self._ids(feeds) if (row := await self._priced(number, at_us)) is not None]
         number = CHANNELS.index(channel) + 1
         return [
             {"price_feed_id": row["priceFeedId"], "publish_time": at_us, "channel": number, "channel_name": channel}
-            | {_snake(name): held for name, held in row.items() if name != "priceFeedId"}
+            | {snake(name): held for name, held in row.items() if name != "priceFeedId"}
             for row in rows
         ]
 
@@ -180,10 +193,6 @@ def _feed(number: int, instrument: Instrument) -> Feed:
 
 def _mantissa(price: float) -> int:
     return round(price * _UNITS)
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
 def _columns(bars: Bars, resolution: str) -> CandleColumns:
