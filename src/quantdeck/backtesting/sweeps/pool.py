@@ -6,7 +6,7 @@ import asyncio
 import sys
 from asyncio import IncompleteReadError, TaskGroup
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
 
@@ -27,8 +27,8 @@ _ENDED = (IncompleteReadError, BrokenPipeError, ConnectionResetError)
 class Pool:
     """A process that ends before its time is replaced, and what it was doing is done again by another."""
 
-    def __init__(self, processes: int) -> None:
-        self.processes = processes
+    def __init__(self, processes: int, program: Sequence[str] = _PROGRAM) -> None:
+        self.processes, self._program = processes, program
         self.running: set[int] = set()  # the processes that there are, by their id
 
     async def run(self, task: Task, batches: Batches, tell: Tell) -> None:
@@ -77,7 +77,7 @@ class Pool:
     async def _process(self) -> AsyncIterator[Process]:
         """One that is gone when this is left. It is in a session of its own: a Ctrl-C is for us to hear, not for it."""
         process = await asyncio.create_subprocess_exec(
-            *_PROGRAM, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
+            *self._program, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
         )
         self.running.add(process.pid)
         try:

@@ -6,6 +6,7 @@ It ends with its input, and so with whoever started it, however that one ended.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import IO, Any
 
 from quantdeck.backtesting.sweeps import Task
@@ -16,15 +17,15 @@ __all__ = ["main", "serve"]
 READY = "ready"
 
 
-def serve(asked: IO[bytes], told: IO[bytes]) -> None:
-    """Answer until the input ends."""
+def serve(asked: IO[bytes], told: IO[bytes], made: Callable[[Task], Task] = lambda task: task) -> None:
+    """Answer until the input ends, by what is made of the task."""
 
     def tell(what: Any) -> None:
         told.write(framed(what))
         told.flush()
 
     try:
-        task: Task = receive_sync(asked)
+        task = made(receive_sync(asked))
         tell(READY)
         while True:
             tell(task.outcomes(receive_sync(asked)))
