@@ -49,7 +49,8 @@ async def test_a_point_with_which_nothing_can_be_computed_is_named_and_ends_no_o
 
 
 async def test_processes_that_are_killed_are_replaced_and_nothing_is_missing(tmp_path):
-    runner, killed = Pool(2), set()
+    runner = Pool(2)
+    killed: set[int] = set()
 
     def kill(done: int) -> None:
         if len(killed) < 3 and (pids := runner.running - killed):

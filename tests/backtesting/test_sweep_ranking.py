@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -19,10 +20,10 @@ NONE = Metrics(
 
 def metrics(**said) -> Metrics:
     whole = {**NONE.stored(), "trades": 9, "win_rate": 0.5, "profit_factor": 1.2, "exposure": 0.4, **said}
-    return Metrics(**whole)  # type: ignore[arg-type]
+    return Metrics(**whole)
 
 
-def order(found: list[Metrics | None], by: str, least_trades: int = 1) -> list[int]:
+def order(found: Sequence[Metrics | None], by: str, least_trades: int = 1) -> list[int]:
     """Places of the points, the best first."""
     points = [(number,) for number in range(len(found))]
     outcomes = [Outcome(number, one) for number, one in enumerate(found)]

@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine, as a process of its own: Ray changes the process that it is imported into.
+"""A Ray cluster of two nodes on this machine, as a process of its own: Ray changes whatever imports it.
 
 It prints the address, kills its second node when it is told a line, says so, and ends with its input.
 """
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 __all__ = ["RayCluster", "ray_cluster"]
 
@@ -51,7 +52,7 @@ def main() -> None:
 
     told = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what Ray prints is no answer
-    small = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
+    small: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args={**small, "temp_dir": sys.argv[1]})
     try:
         node = cluster.add_node(**small)
