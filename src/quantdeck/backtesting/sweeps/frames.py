@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from asyncio import StreamReader, StreamWriter
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asyncio import StreamReader, StreamWriter  # a worker has no need of it
 
 __all__ = ["framed", "receive", "receive_sync", "send"]
 
