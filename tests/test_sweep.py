@@ -280,7 +280,7 @@ def workers(of: int) -> list[int]:
 def gone(pids: list[int]) -> bool:
     """Whether they are, soon."""
     until = monotonic() + 20
-    while any(Path(f"/proc/{pid}").exists() and "Z" not in _state(pid) for pid in pids):
+    while any(_state(pid).strip("Z<+\n ") for pid in pids):  # Z is one that has ended
         if monotonic() > until:
             return False
         sleep(0.02)

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
@@ -36,9 +38,19 @@ def cluster() -> Iterator[RayCluster]:
     if not is_installed():
         raise missing("Ray")
     with (
+        pytest.MonkeyPatch.context() as environment,
         tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder,  # short, as its sockets want it
-        ray_cluster(Path(folder)) as started,
+        _cluster(Path(folder), environment) as started,
     ):
+        yield started
+
+
+@contextmanager
+def _cluster(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[RayCluster]:
+    """With a token of its own, whatever Ray finds on this machine; nobody else may run code in it."""
+    environment.setenv("RAY_AUTH_MODE", "token")
+    environment.setenv("RAY_AUTH_TOKEN", token_hex(32))
+    with ray_cluster(folder) as started:
         yield started
 
 
@@ -85,6 +97,9 @@ async def test_the_port_runs_a_backtest_there_and_connects_again_where_its_proce
         assert await source.run(asked, as_of=as_of) == whole  # and no bar after the clock
         with pytest.raises(UnfitParametersError, match="above longPeriod"):
             await source.run(job(2000, fast=40), as_of=as_of)
+        together = [job(SLOW, fast=fast) for fast in (4, 5, 6)]
+        each = await asyncio.gather(*(source.run(one, as_of=FAR) for one in together))
+        assert each == [run(one.spec.instantiate(one.parameters), one.bars).metrics for one in together]
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.02):
                 await source.run(job(SLOW, width=9999), as_of=FAR)

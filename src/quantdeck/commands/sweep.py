@@ -83,10 +83,15 @@ def _wish(arguments: argparse.Namespace) -> _Wish:
 
 def _runner(arguments: argparse.Namespace) -> Runner:
     if arguments.ray is None:
-        return Pool(arguments.processes or len(os.sched_getaffinity(0)))
+        return Pool(arguments.processes or _processors())
     if not is_installed():
         raise UsageError("--ray needs Ray, which is not installed: pip install 'quantdeck[ray]'")
     return Cluster(arguments.ray)
+
+
+def _processors() -> int:
+    """Those that this process may use; where the system does not say which, all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 async def _until_told(settings: Settings, wish: _Wish, arguments: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 
 from quantdeck.backtesting.sweeps import Outcome, Point, SweepFailedError, Task, Tell
 from quantdeck.backtesting.sweeps.batches import Batches
-from quantdeck.backtesting.sweeps.frames import framed, receive, send
+from quantdeck.backtesting.sweeps.frames import framed, receive
 
 __all__ = ["Cluster", "Link", "LostError", "is_installed"]
 
@@ -74,6 +74,8 @@ class Link:
             if reading is not None:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
+            else:
+                process.kill()  # it may be trying to connect for minutes
             await _ended(process)
 
     async def put(self, task: Task) -> int:
@@ -107,7 +109,8 @@ class Link:
         if self._failure is not None:
             raise SweepFailedError(self._failure)
         try:
-            await send(self._process.stdin, data)
+            self._process.stdin.write(data)  # whole, so that no other's comes between, nor an end of our patience
+            await self._process.stdin.drain()
         except (BrokenPipeError, ConnectionResetError) as error:
             raise SweepFailedError(_GONE) from error
 

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+from secrets import token_hex
 from threading import Thread
 from time import monotonic
 from typing import IO, Any
@@ -109,7 +110,8 @@ def serve(address: str, asked: IO[bytes], tell: Callable[..., None]) -> None:
     try:
         _connect(address)
     except Exception as error:  # noqa: BLE001 - Ray raises of every kind; whoever waits must hear of it
-        tell("failed", f"No Ray cluster answers at {address!r}: connection failed with {type(error).__name__}")
+        hint = "" if "RAY_AUTH_MODE" in os.environ else "; one that wants a token wants RAY_AUTH_MODE=token here too"
+        tell("failed", f"No Ray cluster answers at {address!r}: connection failed with {type(error).__name__}{hint}")
         return
     heard: SimpleQueue[Any] = SimpleQueue()
     Thread(target=_listen, args=(asked, heard), daemon=True).start()
@@ -128,7 +130,11 @@ def _connect(address: str) -> None:
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdigit():  # or it would be tried for minutes
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
-    own: dict[str, Any] = {"include_dashboard": False} if address == "local" else {}
+    own: dict[str, Any] = {}
+    if address == "local":
+        own["include_dashboard"] = False
+        if "RAY_AUTH_MODE" not in os.environ:  # or Ray writes a token into the user's home, which other clusters obey
+            os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
     ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, namespace="quantdeck", **own)
 
 
