@@ -111,7 +111,9 @@ def test_json_has_every_figure_and_the_verdict(world):
 
 
 def test_what_is_drawn_is_the_same_for_its_seed(world):
-    first, again, other = (told(world, "--random", "5", "--seed", seed, "--store", "0") for seed in ("3", "3", "4"))
+    first, again, other = (
+        told(world, "--random", "5", "--seed", seed, "--store", "0", "--days", "200") for seed in ("3", "3", "4")
+    )
     assert first == again
     assert first["points"] == 5
     assert first["best"] != other["best"]
@@ -224,7 +226,6 @@ def test_a_file_that_is_no_spec_is_refused_in_a_sentence(world, tmp_path, name):
         (["--grid", "rsiPeriod=7", "--windows", "0,1,1,1"], "four whole numbers"),
         (["--grid", "rsiPeriod=7", "--processes", "0"], "1 or more"),
         (["--grid", "rsiPeriod=7", "--processes", "2", "--ray", "auto"], "not allowed with"),
-        (["--grid", "rsiPeriod=7", "--ray", "127.0.0.1:1"], "No Ray cluster answers"),
         (["--random", "0"], "draws 1 or more"),
     ],
     ids=str,
@@ -255,17 +256,18 @@ def test_without_ray_it_is_said_how_to_have_it(world):
 
 @contextmanager
 def begun(home: Path) -> Iterator[subprocess.Popen[str]]:
-    """A sweep some of which is done."""
+    """A sweep some of which is done, and which stands still, so that it cannot come to its end meanwhile."""
     environment = {**os.environ, **CLOCK, "QUANTDECK_HOME": str(home)}
     program = [*PROGRAM, "sweep", "SMA_RSI", "--symbol", "BTC/USD", *LONG, "--json"]
     with subprocess.Popen(
         program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         until = monotonic() + 40
-        while not any(path.read_bytes().count(b"\n") > 50 for path in (home / "sweeps").glob("*.jsonl")):
+        while not any(path.read_bytes().count(b"\n") > 20 for path in (home / "sweeps").glob("*.jsonl")):
             assert process.poll() is None
             assert monotonic() < until
             sleep(0.01)
+        process.send_signal(signal.SIGSTOP)
         try:
             yield process
         finally:
@@ -301,6 +303,7 @@ def test_a_sweep_that_was_ended_leaves_nothing_running_and_goes_on_to_the_same_e
         pids = workers(process.pid)
         assert pids
         process.send_signal(sent)
+        process.send_signal(signal.SIGCONT)
         out, errors = process.communicate(timeout=30)
     assert (process.returncode, out, "Traceback" in errors) == (status, "", False)
     assert ("the same command goes on" in errors) == (sent != signal.SIGKILL)
