@@ -132,6 +132,16 @@ def test_a_spec_of_a_file_is_stored_where_its_name_is_free(world, tmp_path):
     assert told(world, "--grid", "period=10", *short, "--store", "0", spec=str(tmp_path / "other.json"))["points"] == 1
 
 
+def test_the_best_can_be_told_trade_by_trade_in_an_event_log(world, tmp_path):
+    log = tmp_path / "events.db"
+    found = told(
+        world, "--grid", "fast=5,10", "--days", "60", "--store", "0", "--events", str(log), spec="MACD_CROSSOVER"
+    )
+    environment = {**CLOCK, "QUANTDECK_EVENTS": f"sqlite:///{log}"}
+    done = quantdeck("call", "list_backtest_runs", home=tmp_path / "real", environment=environment)
+    assert found["run_id"] in done.stdout
+
+
 def test_points_that_cannot_be_computed_are_counted_and_named(world):
     done = sweep(world, "--grid", "fast=5,40", "slow=30", "--days", "60", "--store", "0", spec="MACD_CROSSOVER")
     assert done.returncode == 0

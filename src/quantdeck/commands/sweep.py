@@ -17,6 +17,7 @@ from typing import Any
 from quantdeck import __version__
 from quantdeck.app import App, open_app
 from quantdeck.backtesting.engine import Costs, Terms
+from quantdeck.backtesting.engine import run as backtest
 from quantdeck.backtesting.engine.walk_forward import Verdict, walk_forward
 from quantdeck.backtesting.sweeps import Numbers, SweepFailedError, Task
 from quantdeck.backtesting.sweeps.cluster import Cluster, is_installed
@@ -38,6 +39,7 @@ from quantdeck.domain.strategy_specs import StrategySpec
 from quantdeck.domain.symbols import UnknownSymbolError, instrument
 from quantdeck.domain.timeframes import TIMEFRAMES, FinerThanStored
 from quantdeck.settings import Settings
+from quantdeck.sources.backtester import Job
 from quantdeck.sources.candles import Candles
 from quantdeck.sources.sql.implementations import Found, Implementations, made_id
 
@@ -137,6 +139,7 @@ async def _swept(settings: Settings, wish: _Wish, arguments: argparse.Namespace)
             facts = _facts(app, wish, arguments, task)
             stored, ids = await _stored(app, spec, task, by_rank[: arguments.store], verdict, facts, as_of)
             best = by_rank[: arguments.top]
+            facts |= await _events(task, wish, by_rank, arguments, as_of)
             report = Report(task, facts, points, outcomes, wish.by, best, verdict, stored, ids)
             print(encode(report.as_json()).decode() if arguments.json else report.as_text(), flush=True)
             journal.remove()
@@ -200,6 +203,20 @@ async def _verdict(task: Task, best: Sequence[Ranked], arguments: argparse.Names
         return await asyncio.to_thread(walk_forward, runnable, task.bars, task.terms, arguments.windows, None, tell)
     finally:
         left.set()
+
+
+async def _events(
+    task: Task, wish: _Wish, best: Sequence[Ranked], arguments: argparse.Namespace, as_of: Now
+) -> dict[str, str]:
+    """Where the best is told trade by trade, if that was asked for."""
+    if arguments.events is None or not best:
+        return {}
+    from quantdeck.sources.backtester.recording import recorded
+
+    parameters = task.parameters(best[0].numbers)
+    made = await asyncio.to_thread(backtest, task.spec.instantiate(parameters), task.bars, task.terms)
+    job = Job(task.spec, parameters, wish.symbol, TIMEFRAMES[arguments.timeframe], task.bars, task.terms)
+    return {"run_id": await recorded(arguments.events, job, made, as_of=as_of)}
 
 
 def _facts(app: App, wish: _Wish, arguments: argparse.Namespace, task: Task) -> dict[str, Any]:

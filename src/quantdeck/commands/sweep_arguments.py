@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime
+from pathlib import Path
 
 from quantdeck.backtesting.engine.walk_forward import Windows
 from quantdeck.backtesting.sweeps.points import MOST_POINTS
@@ -56,6 +57,7 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("--fee", type=float, default=0.001, help="of each fill, a fraction (default 0.001)")
     command.add_argument("--slippage", type=float, default=0.0, help="likewise (default 0)")
     command.add_argument("--risk-free", type=float, default=0.0, help="what money earns in a year (default 0)")
+    command.add_argument("--events", type=Path, metavar="PATH", help="write the best into this event log, as a run")
     where = command.add_mutually_exclusive_group()
     where.add_argument("--processes", type=up_to(1024), metavar="N", help="on this machine (default: its processors)")
     where.add_argument("--ray", metavar="ADDRESS", help="of a Ray cluster: auto, host:6379, ray://host:10001")

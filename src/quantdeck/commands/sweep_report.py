@@ -91,6 +91,8 @@ class Report:
         if self.verdict is not None:
             yield ""
             yield from _validated(self.verdict)
+        if "run_id" in facts:
+            yield f"its events are the run {facts['run_id']}"
         if self.stored is not None:
             yield ""
             yield "stored as implementations: " + ", ".join(f"{many:,} {what}" for what, many in self.stored.items())
