@@ -27,6 +27,7 @@ PROMISED = {
     "import",
     "export",
     "collect",
+    "sweep",
 }
 """Commands that other programs rely on."""
 TOOLS = [tool for name in servers.NAMES for tool in servers.load(name).tools]

@@ -40,11 +40,17 @@ def without_time(printed: str) -> Any:
 
 PAIRS = [(_CALL.findall(commands)[-1], answer) for commands, answer in _PRINTED.findall(PAGE)]
 ROWS = _ROW.findall(PAGE)
+SWEPT = re.findall(r"```\nquantdeck (sweep [^`]*)\n```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_the_page_is_read_as_it_is_written():
     assert len(PAIRS) >= 5
     assert len(ROWS) >= 5
+
+
+def test_the_sweep_comes_to_what_is_printed(world):
+    ((command, printed),) = SWEPT
+    assert quantdeck(*command.split(), home=world, environment={"QUANTDECK_CLOCK": CLOCK}).stdout == printed
 
 
 @pytest.mark.parametrize("call, answer", PAIRS, ids=lambda value: value[1] if isinstance(value, tuple) else "")

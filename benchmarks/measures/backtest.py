@@ -23,7 +23,7 @@ _BEGINS_S = 1_700_000_040
 
 
 async def measure(quick: bool) -> Report:
-    bars = _made(MILLION)
+    bars = made(MILLION)
     spec = read(**SPEC).spec
     assert spec is not None
     runnable = spec.instantiate()
@@ -74,7 +74,7 @@ def _table(calls: dict[str, dict[str, float]]) -> Table:
     return Table("over stdio, through the whole pipeline", ("question", "p50 us"), rows)
 
 
-def _made(many: int) -> Bars:
+def made(many: int) -> Bars:
     random = np.random.default_rng(11)
     close = 100.0 * np.exp(random.normal(0.0, 1e-3, many).cumsum())
     opens = np.concatenate(([100.0], close[:-1]))

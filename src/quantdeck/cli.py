@@ -36,6 +36,11 @@ _COMMANDS = {
     ),
     "import": ("import_", "store what you have in files: candles, desk, events", "desk --example"),
     "export": ("export", "write what is stored into files: candles, desk, events", "desk"),
+    "sweep": (
+        "sweep",
+        "backtest a spec with many sets of numbers, and store the best",
+        "SMA_RSI --symbol BTC/USD --days 20 --grid rsiPeriod=7:21:7",
+    ),
     "migrate": ("migrate", "bring the database's tables up to date", ""),
     "doctor": ("doctor", "say what each source is, whether it answers, and what to set", ""),
 }

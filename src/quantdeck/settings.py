@@ -312,7 +312,7 @@ class Settings(_Group):
 
     backtester: str = Field(
         "",
-        description="who runs backtests: embedded, the default, or grpc://host:50051; grpc also where its URL is set",
+        description="who runs backtests: embedded, the default, grpc://host:50051 (also where its URL is set), ray:…",
     )
     backtests: Backtests = Backtests()
     grpc: Grpc = Grpc()

@@ -16,8 +16,10 @@ _BAR_S, _LINE_S = 0.1, 5.0
 class Progress:
     """Writes to a stream that is not the answer's."""
 
-    def __init__(self, stream: TextIO, what: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream, self._what, self._clock = stream, what, clock
+    def __init__(
+        self, stream: TextIO, what: str, clock: Callable[[], float] = time.monotonic, *, unit: str = "rows"
+    ) -> None:
+        self._stream, self._what, self._clock, self._unit = stream, what, clock, unit
         self._terminal = stream.isatty()
         self._begun = self._told = clock()
         self._drawn = False
@@ -30,11 +32,11 @@ class Progress:
         share = min(max(share, 0.0), 1.0)
         left = f", {self._left(now, share)} s left" if share > 0.02 else ""
         if not self._terminal:
-            self._stream.write(f"{self._what}: {share:.0%}, {rows:,} rows{left}\n")
+            self._stream.write(f"{self._what}: {share:.0%}, {rows:,} {self._unit}{left}\n")
         else:
             done = round(share * _WIDTH)
             bar = "#" * done + "." * (_WIDTH - done)
-            self._stream.write(f"\r\x1b[K[{bar}] {share:4.0%} {rows:,} rows{left}")
+            self._stream.write(f"\r\x1b[K[{bar}] {share:4.0%} {rows:,} {self._unit}{left}")
             self._drawn = True
         self._stream.flush()
 
