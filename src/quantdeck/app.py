@@ -157,7 +157,10 @@ def _digest(token: str) -> str | None:
 ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "coordination": ("state", {"embedded": "embedded"}),
     "backtester": ("backtester", {"embedded": "inprocess", "grpc": "grpc", "grpcs": "grpc", "ray": "ray"}),
-    "candles": ("candles", {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"}),
+    "candles": (
+        "candles",
+        {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb", "alpaca": "alpaca"},
+    ),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
     "pyth": ("feeds", {"pyth": "http", "demo": "demo"}),
 }

@@ -305,7 +305,7 @@ class Alpaca(_Group):
     timeout_s: float = Field(10, gt=0, description="longest wait for an answer")
     connections: int = Field(5, ge=1, description="to the past at most")
     lookback_days: int = Field(3650, ge=1, le=100_000, description="how far back is looked; every question is bounded")
-    most_counted: int = Field(100_000, ge=1, description="bars that are counted at most; they are counted by reading")
+    most_counted: int = Field(50_000, ge=1, description="bars that are counted at most; they are counted by reading")
     flush_s: float = Field(60, gt=0, le=3600, description="the collector's pause between two writes")
     stall_s: float = Field(150, gt=0, description="of silence, after which it asks whether the stream still lives")
     backoff_s: float = Field(1, gt=0, description="its first pause before it connects again; each next is twice as long")

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
 from quantdeck.connections.databases import Databases
+from quantdeck.core.clock import Clock
 from quantdeck.domain.candles import Bars
-from quantdeck.domain.timeframes import Timeframe
-from quantdeck.settings import InfluxDB, Settings
-from quantdeck.sources.candles import Candles, embedded, influxdb
+from quantdeck.domain.timeframes import MINUTE, Timeframe
+from quantdeck.settings import Alpaca, InfluxDB, Settings
+from quantdeck.sources.candles import Candles, alpaca, embedded, influxdb
 from tests.support import influxdb as influx_server
+from tests.support.alpaca_stub import KEY, SECRET, AlpacaStub
 
 __all__ = ["FEATURES", "KINDS", "EmbeddedPlace", "Kind", "Place"]
 
@@ -90,6 +93,40 @@ async def _influxdb(folder: Path) -> InfluxPlace:
 
 
 @dataclass(frozen=True)
+class AlpacaPlace:
+    """A market of the stub, as it looks from the year 2200 to the whole of the past."""
+
+    url: str
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Candles]:
+        group = Alpaca(api_key=KEY, secret_key=SECRET, data_url=self.url, lookback_days=100_000)  # type: ignore[arg-type]
+        clock = Clock.parse("2199-01-01T00:00:00Z")
+        candles = alpaca.AlpacaCandles(group, clock, lambda: ("BTC/USD", "LATER/USD"), missing_s=0)
+        try:
+            yield candles
+        finally:
+            await candles.close()
+
+    async def fill(self, symbol: str, base: Timeframe, bars: Bars) -> None:
+        if base != MINUTE:
+            raise ValueError("Alpaca's bars are of a minute")
+        stub = _alpaca_stub()
+        stub.do(lambda: stub.market_at(self.url).put(symbol, bars))
+
+
+@cache
+def _alpaca_stub() -> AlpacaStub:
+    return AlpacaStub().start()
+
+
+async def _alpaca(folder: Path) -> AlpacaPlace:
+    del folder
+    url, _ = _alpaca_stub().new_market()
+    return AlpacaPlace(url)
+
+
+@dataclass(frozen=True)
 class Kind:
     """An adapter: how to make an empty place for it, and what it lacks of FEATURES, each with the reason."""
 
@@ -106,6 +143,17 @@ KINDS: dict[str, Kind] = {
         lacks={
             "any base": "all of a measurement is of one length, which a setting names",
             "snapshots": "it has none: a page and its total may differ by what is written between them",
+        },
+    ),
+    "alpaca": Kind(
+        _alpaca,
+        lacks={
+            "writing": "it is somebody else's",
+            "any base": "it has minutes, and what is made of them",
+            "any symbol": "it has stocks and coins, whose names have a form",
+            "forgetting": "it is somebody else's",
+            "whole writes": "nothing is written there",
+            "snapshots": "it has none: a page and its total may differ by what became known between them",
         },
     ),
 }
