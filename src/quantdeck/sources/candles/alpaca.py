@@ -191,7 +191,7 @@ class AlpacaCandles(Candles):
     def _covered(self, question: Question) -> Question:
         if not self._late or is_crypto(question.symbols[0]):
             return question
-        latest_s = int(time.time()) - LATE_S
+        latest_s = _LENGTHS[question.timeframe].floor(time.time() - LATE_S)  # no bar that had not closed by then
         end_s = latest_s if question.end_s is None else min(question.end_s, latest_s)
         return replace(question, end_s=max(end_s, question.start_s + 1))
 
@@ -207,6 +207,9 @@ def _made_there(timeframe: Timeframe) -> Timeframe:
 
 def _spelt(timeframe: Timeframe) -> str:
     return "1Hour" if timeframe == _HOUR else f"{timeframe.seconds // 60}Min"
+
+
+_LENGTHS = {_spelt(timeframe): timeframe for timeframe in TIMEFRAMES.values() if timeframe.seconds <= _HOUR.seconds}
 
 
 def _not_ours() -> QueryFailed:
