@@ -34,7 +34,7 @@ def stub() -> Iterator[AlpacaStub]:
 @asynccontextmanager
 async def asked(stub: AlpacaStub, clock: str = "wall", **said: Any) -> AsyncIterator[AlpacaCandles]:
     given = {"api_key": KEY, "secret_key": SECRET, "data_url": stub.data_url, "timeout_s": 5} | said
-    candles = AlpacaCandles(Alpaca(**given), Clock.parse(clock), lambda: ("AAPL", "BTC/USD", "SILENT"))
+    candles = AlpacaCandles(Alpaca.model_validate(given), Clock.parse(clock), lambda: ("AAPL", "BTC/USD", "SILENT"))
     try:
         yield candles
     finally:
@@ -197,7 +197,7 @@ async def test_one_who_does_not_answer_is_given_up_in_time():
 
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    group = Alpaca(api_key=KEY, secret_key=SECRET, data_url=url, timeout_s=0.05)
+    group = Alpaca.model_validate({"api_key": KEY, "secret_key": SECRET, "data_url": url, "timeout_s": 0.05})
     candles = AlpacaCandles(group, Clock(), tuple)
     with pytest.raises(Unreachable, match="timed out"):
         await candles.newest("AAPL", MINUTE, 5, as_of=FAR)

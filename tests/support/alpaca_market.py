@@ -42,7 +42,7 @@ class Series:
 
 @dataclass
 class Market:
-    """Bars, and how questions for them are answered. `failing` are answers that are given first, `plan` is free or paid."""
+    """Bars, and how questions for them are answered. `failing` are answers that come first, `plan` is free or paid."""
 
     plan: str = "free"
     left: int | None = None  # questions of this minute; None for any number
@@ -50,6 +50,7 @@ class Market:
     now: Callable[[], float] = time.time
     series: dict[str, Series] = field(default_factory=dict)
     failing: list[Answer | None] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)  # names that look like a stock's and are none
     heard: list[Request] = field(default_factory=list)
 
     def put(self, symbol: str, bars: Bars) -> None:
@@ -90,7 +91,7 @@ class Market:
     def _bars(self, query: Mapping[str, str], *, coins: bool) -> Answer:
         symbols = sorted(set(_needed(query, "symbols").split(",")))
         for symbol in symbols:
-            if not (_COIN if coins else _STOCK).fullmatch(symbol):
+            if not (_COIN if coins else _STOCK).fullmatch(symbol) or symbol in self.refused:
                 raise _BadRequest(f"invalid symbol: {symbol}")
         step_s = _step_s(_needed(query, "timeframe"))
         now_s = self.now()

@@ -1,8 +1,7 @@
 """The stub's websocket: JSON or msgpack as the request's Content-Type says, keys, subscriptions, refusals, silences.
 
 Its traits: control frames have one message, data frames as many as there are; times are Timestamp extensions in
-msgpack and text in JSON; one connection to an endpoint, and one that broke may keep its place for a while (`lingers_s`);
-a subscription is answered with the whole of what is subscribed to now. What should go wrong is queued: `upgrades` are
+msgpack and text in JSON; one connection to an endpoint, and one that broke may keep its place (`lingers_s`); a subscription is answered with the whole of what is subscribed to now. What should go wrong is queued: `upgrades` are
 statuses that the next connections are refused with, `refusing` codes that the next connections are answered with.
 """
 
@@ -195,18 +194,21 @@ class Stream:
             if said is None or said.get("action") != "auth":
                 return await self._refused(client, 400 if said is None else 401)
             key, secret = said.get("key"), said.get("secret")
-        if self.refusing and self.refusing[0] not in ON_SUBSCRIBING:
-            return await self._refused(client, self.refusing.pop(0))
-        if (key, secret) != (KEY, SECRET):
-            return await self._refused(client, 402)
-        if client.endpoint == "/v2/sip" and not self.has_sip:
-            return await self._refused(client, 409)
-        if self._places[client.endpoint]:
-            return await self._refused(client, 406)
+        if code := self._objection(client, key, secret):
+            return await self._refused(client, code)
         self._places[client.endpoint] += 1
         client.authenticated = True
         await client.tell({"T": "success", "msg": "authenticated"})
         return True
+
+    def _objection(self, client: _Client, key: Any, secret: Any) -> int:
+        if self.refusing and self.refusing[0] not in ON_SUBSCRIBING:
+            return self.refusing.pop(0)
+        if (key, secret) != (KEY, SECRET):
+            return 402
+        if client.endpoint == "/v2/sip" and not self.has_sip:
+            return 409
+        return 406 if self._places[client.endpoint] else 0
 
     async def _refused(self, client: _Client, code: int) -> bool:
         await client.tell(_error(code))

@@ -100,7 +100,8 @@ class AlpacaPlace:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Candles]:
-        group = Alpaca(api_key=KEY, secret_key=SECRET, data_url=self.url, lookback_days=100_000)  # type: ignore[arg-type]
+        keys = {"api_key": KEY, "secret_key": SECRET}
+        group = Alpaca.model_validate({**keys, "data_url": self.url, "lookback_days": 100_000})
         clock = Clock.parse("2199-01-01T00:00:00Z")
         candles = alpaca.AlpacaCandles(group, clock, lambda: ("BTC/USD", "LATER/USD"), missing_s=0)
         try:

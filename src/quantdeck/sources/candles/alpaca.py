@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from time import monotonic
 
-from quantdeck.connections.alpaca import PAGE, SOURCE, AlpacaApi, Question, TooRecent, keys
+from quantdeck.connections.alpaca import SOURCE, AlpacaApi, Question, TooRecent, keys
 from quantdeck.connections.databases import Databases
 from quantdeck.core.clock import Clock, Now
 from quantdeck.core.errors import QueryFailed
