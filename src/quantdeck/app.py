@@ -231,6 +231,7 @@ def _check(settings: Settings) -> None:
     holding = {port: setting for port, (setting, _) in ADAPTERS.items() if port not in ONLY_COMPUTES}
     real += [setting for port, setting in holding.items() if _scheme(settings, port) not in OF_THE_HOME]
     real += [f"pyth__{name}" for name in ("access_token", "server_token") if _said(settings.pyth, name)]
+    real += [f"alpaca__{name}" for name in ("api_key", "secret_key") if _said(settings.alpaca, name)]
     if settings.is_demo and real:
         raise MisconfiguredError(
             f"{settings.home_path} is a demo world and QUANTDECK_{real[0].upper()} names something real; "

@@ -291,11 +291,9 @@ class Alpaca(_Group):
     """Alpaca's market data: past bars by HTTP, new ones by a stream that `quantdeck collect alpaca` listens to."""
 
     api_key: SecretStr = Field(
-        SecretStr(""), json_schema_extra=_also("ALPACA_API_KEY"), description="the id of a key; of paper trading will do"
+        SecretStr(""), json_schema_extra=_also("ALPACA_API_KEY"), description="id of a key; paper trading's will do"
     )
-    secret_key: SecretStr = Field(
-        SecretStr(""), json_schema_extra=_also("ALPACA_SECRET_KEY"), description="its secret"
-    )
+    secret_key: SecretStr = Field(SecretStr(""), json_schema_extra=_also("ALPACA_SECRET_KEY"), description="its secret")
     feed: Literal["iex", "sip"] = Field(
         "iex", description="of stocks: iex, one exchange and free, or sip, all of them and paid for"
     )
@@ -308,7 +306,7 @@ class Alpaca(_Group):
     most_counted: int = Field(50_000, ge=1, description="bars that are counted at most; they are counted by reading")
     flush_s: float = Field(60, gt=0, le=3600, description="the collector's pause between two writes")
     stall_s: float = Field(150, gt=0, description="of silence, after which it asks whether the stream still lives")
-    backoff_s: float = Field(1, gt=0, description="its first pause before it connects again; each next is twice as long")
+    backoff_s: float = Field(1, gt=0, description="its first pause before it connects again; then twice as long")
     backoff_max_s: float = Field(120, gt=0, description="its longest such pause")
 
 
@@ -334,7 +332,7 @@ class Settings(_Group):
     influxdb: InfluxDB = InfluxDB()
     alpaca: Alpaca = Alpaca()
     watchlist: File | None = Field(
-        None, description="file of the symbols to collect and show; default: watchlist.txt in the home, or the spec's 22"
+        None, description="file of the symbols to collect and show; default: watchlist.txt in the home, else the spec's"
     )
 
     feeds: str = Field("", description="Pyth feeds: pyth:, the service itself and the default, or a demo world's own")

@@ -40,8 +40,8 @@ def recent(many: int, *, ago: int = 0, seed: int = 7) -> Bars:
 
 async def until(holds: Callable[[], Any]) -> None:
     """Wait until something holds; the test's own timeout ends a vain wait."""
-    while not holds():
-        await asyncio.sleep(0.005)  # between two looks; nothing is expected of its length
+    while not holds():  # noqa: ASYNC110 - what it waits for is on another thread
+        await asyncio.sleep(0.005)
 
 
 class Collecting:
@@ -71,7 +71,9 @@ class Collecting:
 
 
 @asynccontextmanager
-async def made(stub: AlpacaStub, home: Path, *symbols: str, days: int = 2, **said: Any) -> AsyncIterator[tuple[Any, Any]]:
+async def made(
+    stub: AlpacaStub, home: Path, *symbols: str, days: int = 2, **said: Any
+) -> AsyncIterator[tuple[Any, Any]]:
     given = {"api_key": KEY, "secret_key": SECRET, "data_url": stub.data_url, "stream_url": stub.stream_url}
     settings = Alpaca.model_validate({**given, **QUICK, **said})
     async with EmbeddedPlace(home).open() as store:

@@ -1,8 +1,9 @@
 """The stub's websocket: JSON or msgpack as the request's Content-Type says, keys, subscriptions, refusals, silences.
 
 Its traits: control frames have one message, data frames as many as there are; times are Timestamp extensions in
-msgpack and text in JSON; one connection to an endpoint, and one that broke may keep its place (`lingers_s`); a subscription is answered with the whole of what is subscribed to now. What should go wrong is queued: `upgrades` are
-statuses that the next connections are refused with, `refusing` codes that the next connections are answered with.
+msgpack and text in JSON; one connection to an endpoint, and one that broke may keep its place for a while
+(`lingers_s`); a subscription is answered with all that is subscribed to now. What should go wrong is queued: `upgrades`
+are statuses that the next connections are refused with, `refusing` codes that the next ones are answered with.
 """
 
 from __future__ import annotations

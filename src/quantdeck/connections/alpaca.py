@@ -39,8 +39,8 @@ _AGAIN = frozenset((429, 500, 502, 503, 504))
 _PAUSE_S = 0.3
 
 _NO_KEYS = (
-    "Alpaca is not configured: set ALPACA_API_KEY and ALPACA_SECRET_KEY (https://alpaca.markets has them, free of charge; "
-    "those of paper trading will do)"
+    "Alpaca is not configured: set ALPACA_API_KEY and ALPACA_SECRET_KEY (https://alpaca.markets has them, free of "
+    "charge; a paper account's will do)"
 )
 
 
@@ -230,8 +230,8 @@ def _failure(status: int, body: bytes, sent: Mapping[str, str]) -> SourceError:
     error: SourceError
     if status == 403 and "recent sip" in reason.lower():
         error = TooRecent(
-            "Alpaca's plan does not cover the last 15 minutes of all exchanges; QUANTDECK_ALPACA__FEED=iex does without "
-            "them",
+            "Alpaca's plan does not cover the last 15 minutes of all exchanges; QUANTDECK_ALPACA__FEED=iex does not "
+            "need it to",
             source=SOURCE,
         )
     elif status in (401, 403):
@@ -252,8 +252,8 @@ def _failure(status: int, body: bytes, sent: Mapping[str, str]) -> SourceError:
 
 def _denied() -> Denied:
     return Denied(
-        "Alpaca refused the key; look at ALPACA_API_KEY and ALPACA_SECRET_KEY, which are made anew with every reset of a "
-        "paper account",
+        "Alpaca refused the key; look at ALPACA_API_KEY and ALPACA_SECRET_KEY, which are made anew with every reset of "
+        "a paper account",
         source=SOURCE,
     )
 

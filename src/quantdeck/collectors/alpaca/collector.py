@@ -20,9 +20,9 @@ from quantdeck.domain.candles import Bars, faults
 from quantdeck.domain.timeframes import MINUTE
 from quantdeck.domain.watchlist import Watchlist, is_crypto
 from quantdeck.settings import Alpaca as Settings
-from quantdeck.sources.candles import Candles
+from quantdeck.sources.candles import Candles, Series
 
-__all__ = ["Collector", "Hopeless", "WrongLength"]
+__all__ = ["Collector", "Hopeless"]
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +31,6 @@ _OVERLAP_S = 10 * 60
 _PATIENCE_S = 65.0
 """For a refusal for asking too often, which lasts a minute at most."""
 _DAY_S = 86_400
-
-
-class WrongLength(ValueError):
-    """The store has bars of another length of this symbol."""
 
 
 class Collector:
@@ -47,6 +43,7 @@ class Collector:
         self.api = AlpacaApi(settings, patience_s=_PATIENCE_S)
         self.feeds = {coins: Feed(self, settings, coins=coins) for coins in (False, True)}
         self.flushed_at: float | None = None
+        self.written = 0
         self._settings = settings
         self._days = days
         self._clock = Clock()
@@ -54,15 +51,26 @@ class Collector:
         self._writing = asyncio.Lock()
 
     async def add(self, symbols: Sequence[str]) -> list[str]:
-        """Collect these as well, from the next connection on; what cannot be, each with the reason."""
+        """Collect these as well; what cannot be, each with the reason."""
         problems = []
         for symbol in symbols:
-            try:
-                await self._look_up(symbol)
-            except WrongLength as error:
-                problems.append(str(error))
+            if found := await self.look_up([symbol]):
+                problems += found
             else:
                 self.feeds[is_crypto(symbol)].add(symbol)
+        return problems
+
+    async def look_up(self, symbols: Sequence[str]) -> list[str]:
+        """Learn what the store has of these so far; why it cannot take bars of one, each with the reason."""
+        problems = []
+        for symbol in symbols:
+            there = None if symbol in self._known else await self._series(symbol)
+            if there is None:
+                continue
+            if there.base == MINUTE:
+                self._known[symbol] = there.last_s
+            else:
+                problems.append(f"{symbol} is stored in bars of {there.base}, so bars of a minute cannot come to it")
         return problems
 
     @property
@@ -70,7 +78,7 @@ class Collector:
         return Watchlist(*(tuple(self.feeds[coins].symbols) for coins in (False, True)))
 
     async def run(self) -> None:
-        """Collect until cancelled. Raises Hopeless where Alpaca refuses for good; what is in memory is written first."""
+        """Collect until cancelled; Hopeless where Alpaca refuses for good. What is in memory is written in the end."""
         over = list[BaseException]()
         try:
             async with asyncio.TaskGroup() as group:
@@ -96,6 +104,11 @@ class Collector:
         gone = self.memory.put(symbol, opened_s, row)
         if gone is not None:
             self.owed.owe(symbol, gone)
+
+    @property
+    def available(self) -> list[str]:
+        """Symbols of which there are bars."""
+        return sorted({*self._known, *self.memory.newest})
 
     def newest(self, symbol: str) -> int:
         """The open of the newest bar that is stored or was heard; 0 for none."""
@@ -139,8 +152,8 @@ class Collector:
         for symbol in symbols:
             if self._since(symbol, end_s) > begin_s:  # or it is asked for already
                 there = await self._series(symbol)
-                if there is not None and there > begin_s:
-                    found.append(Gap(symbol, begin_s, there))
+                if there is not None and there.first_s > begin_s:
+                    found.append(Gap(symbol, begin_s, there.first_s))
         return found
 
     async def keep(self, symbol: str, bars: Bars) -> None:
@@ -176,7 +189,7 @@ class Collector:
         if not len(bars):
             return
         async with self._writing:
-            await self.store.write(symbol, MINUTE, bars)
+            self.written += await self.store.write(symbol, MINUTE, bars)
         self._known[symbol] = max(self._known.get(symbol, 0), int(bars.time[-1]))
 
     async def _keep_flushing(self) -> None:
@@ -187,23 +200,8 @@ class Collector:
             await asyncio.sleep(period_s - (time.time() - after_s) % period_s)
             await self.flush()
 
-    async def _look_up(self, symbol: str) -> None:
-        """What the store has of it so far."""
-        if symbol in self._known:
-            return
+    async def _series(self, symbol: str) -> Series | None:
         try:
-            there = await self.store.series(symbol, as_of=self._clock.now())
+            return await self.store.series(symbol, as_of=self._clock.now())
         except NotConfigured:  # a home without bars, which the first write gives it
-            return
-        if there is None:
-            return
-        if there.base != MINUTE:
-            raise WrongLength(f"{symbol} is stored in bars of {there.base}, so bars of a minute cannot come to it")
-        self._known[symbol] = there.last_s
-
-    async def _series(self, symbol: str) -> int | None:
-        try:
-            there = await self.store.series(symbol, as_of=self._clock.now())
-        except NotConfigured:
             return None
-        return None if there is None else there.first_s

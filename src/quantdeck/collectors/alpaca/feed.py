@@ -24,8 +24,8 @@ __all__ = ["Feed", "Hopeless", "pause"]
 log = logging.getLogger(__name__)
 
 _HOPELESS = {
-    402: "Alpaca refused the key; look at ALPACA_API_KEY and ALPACA_SECRET_KEY, which are made anew with every reset of a "
-    "paper account",
+    402: "Alpaca refused the key; look at ALPACA_API_KEY and ALPACA_SECRET_KEY, which are made anew with every reset "
+    "of a paper account",
     409: "Alpaca's plan does not cover this stream; QUANTDECK_ALPACA__FEED=iex is free, sip is not",
 }
 """By Alpaca's code what no second try will heal."""
@@ -158,7 +158,8 @@ class Feed:
         failures = 0
         while not self._more.is_set():
             try:
-                return await self._fill(tuple(self.symbols))
+                await self._fill(tuple(self.symbols))
+                break
             except SourceError as error:
                 failures += 1
                 pause_s = self._pause(failures)

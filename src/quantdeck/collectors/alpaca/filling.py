@@ -22,7 +22,7 @@ _DAY_S = 86_400
 
 @dataclass(slots=True)
 class Gap:
-    """Bars of a symbol from the start to before the end. What is done of it is cut off, so that it can be gone on with."""
+    """Bars of a symbol from the start to before the end. What is done is cut off; the rest can be gone on with."""
 
     symbol: str
     start_s: int
@@ -30,7 +30,7 @@ class Gap:
 
 
 async def filled(api: AlpacaApi, gaps: Iterable[Gap], keep: Callable[[str, Bars], Awaitable[None]]) -> set[str]:
-    """Have every bar of the gaps kept; the symbols that Alpaca does not know. Raises a SourceError, and can be repeated."""
+    """Have every bar of the gaps kept; the symbols that Alpaca does not know. Raises a SourceError."""
     refused = set[str]()
     for together in _groups(gap for gap in gaps if gap.start_s < gap.end_s):
         try:

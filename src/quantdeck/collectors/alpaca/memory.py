@@ -16,7 +16,7 @@ Row = tuple[float, float, float, float, float]
 
 
 class Memory:
-    """By symbol and open; of one open the last version. `counts` are the bars that came since the start, `newest` opens."""
+    """By symbol and open, of one open the last version. `counts` are bars that came since the start, `newest` opens."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()

@@ -1,7 +1,7 @@
 """One connection to one of Alpaca's streams, by Alpaca's own client: every private touch of it is in this file.
 
 Its own loop is not used: it connects again for ever after what can never heal, tells nobody that it did, so that
-nothing would be filled in, and takes five seconds to stop. What is used is its connection and how it reads frames.
+nothing would be filled in, and takes five seconds to stop. What is used is how it connects and what it sends.
 """
 
 from __future__ import annotations
@@ -45,42 +45,32 @@ class Refused(Lost):
         self.code = code
 
 
-class _Frames:
-    """What is done with a frame, in place of looking for a handler of each symbol."""
+class _Keys:
+    """Shows the keys as the client does, which keeps the words of a refusal and drops its code."""
 
-    heard: Heard
-    answered: Callable[[bool], None]
-
-    async def _dispatch(self, msg: dict[str, Any]) -> None:
-        kind = msg.get("T")
-        if kind in _BARS:
-            self.heard(msg)
-        elif kind == "subscription":
-            self.answered(True)
-        elif kind == "error":
-            if msg.get("code") != _LIMIT_EXCEEDED:
-                raise Refused(int(msg.get("code") or 0), str(msg.get("msg")))
-            self.answered(False)  # what was subscribed to before still is
+    _ws: Any
+    _api_key: str
+    _secret_key: str
 
     async def _auth(self) -> None:
-        await self._ws.send(msgpack.packb({"action": "auth", "key": self._api_key, "secret": self._secret_key}))  # type: ignore[attr-defined]
-        (told, *_) = msgpack.unpackb(await self._ws.recv())  # type: ignore[attr-defined]
-        if told.get("T") == "error":  # theirs keeps the words and drops the code
-            raise Refused(int(told.get("code") or 0), str(told.get("msg")))
+        await self._ws.send(msgpack.packb({"action": "auth", "key": self._api_key, "secret": self._secret_key}))
+        (told, *_) = msgpack.unpackb(await self._ws.recv())
+        if told.get("T") == "error":
+            raise _refused(told)
         if told.get("msg") != "authenticated":
             raise Lost("the stream did not say that it took the key")
 
 
-class _Stocks(_Frames, StockDataStream):
+class _Stocks(_Keys, StockDataStream):
     pass
 
 
-class _Coins(_Frames, CryptoDataStream):
+class _Coins(_Keys, CryptoDataStream):
     pass
 
 
 async def _never(bar: Any) -> None:
-    """Of each subscription there has to be a handler; `_dispatch` calls none."""
+    """Of each subscription there has to be a handler; here none is called."""
 
 
 class Connection:
@@ -89,8 +79,7 @@ class Connection:
     def __init__(self, url: str, key: str, secret: str, heard: Heard, *, coins: bool) -> None:
         kind = _Coins if coins else _Stocks
         self._stream = kind(key, secret, raw_data=True, url_override=url, websocket_params=dict(_SOCKET))
-        self._stream.heard = heard
-        self._stream.answered = self._on_answer
+        self._heard = heard
         self._asked: asyncio.Future[bool] | None = None
         self._turn = asyncio.Lock()
         self.symbols: tuple[str, ...] = ()
@@ -106,14 +95,19 @@ class Connection:
             raise _lost(error) from error
 
     async def listen(self) -> None:
-        """Hear bars until the connection ends, which raises Lost."""
+        """Hear bars until the connection ends, which raises Lost.
+
+        Its own loop waits by `wait_for`, which before Python 3.12 may lose a cancellation.
+        """
         try:
-            await self._stream._consume()  # noqa: SLF001
+            while True:
+                frame = await self._stream._ws.recv()  # noqa: SLF001
+                for message in msgpack.unpackb(frame):
+                    self._on_message(message)
         except Lost:
             raise
-        except (OSError, WebSocketException, ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
+        except (OSError, WebSocketException, ValueError, TypeError, AttributeError, msgpack.UnpackException) as error:
             raise _lost(error) from error
-        raise Lost("the stream ended")
 
     async def subscribe(self, symbols: Sequence[str]) -> tuple[str, ...]:
         """Ask for bars and their corrections, while somebody listens; those that Alpaca does not take."""
@@ -141,7 +135,8 @@ class Connection:
         self._stream.subscribe_updated_bars(_never, *symbols)
         try:
             await self._stream._send_subscribe_msg()  # noqa: SLF001
-            taken = await asyncio.wait_for(self._asked, _ANSWER_S)
+            async with asyncio.timeout(_ANSWER_S):
+                taken = await self._asked
         except (TimeoutError, OSError, WebSocketException) as error:
             raise _lost(error) from error
         if taken:
@@ -151,9 +146,25 @@ class Connection:
             self._stream.unsubscribe_updated_bars(*symbols)
         return taken
 
-    def _on_answer(self, taken: bool) -> None:
+    def _on_message(self, message: dict[str, Any]) -> None:
+        kind = message.get("T")
+        if kind in _BARS:
+            self._heard(message)
+        elif kind == "subscription":
+            self._answer(taken=True)
+        elif kind == "error":
+            if message.get("code") != _LIMIT_EXCEEDED:
+                raise _refused(message)
+            self._answer(taken=False)  # what was subscribed to before still is
+
+    def _answer(self, *, taken: bool) -> None:
         if self._asked is not None and not self._asked.done():
             self._asked.set_result(taken)
+
+
+def _refused(message: dict[str, Any]) -> Refused:
+    code = message.get("code")
+    return Refused(code if isinstance(code, int) else 0, str(message.get("msg"))[:100])
 
 
 def _lost(error: Exception) -> Lost:
