@@ -166,6 +166,8 @@ ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
 }
 """Of each port the setting that chooses, and by its URL's scheme the file that answers, the default first."""
 
+_ALPACA_KEYS = ("api_key", "secret_key")
+
 OF_THE_HOME = frozenset({"embedded", "demo"})
 """Schemes of what lives in the home, and so is as synthetic as the home is."""
 
@@ -231,7 +233,7 @@ def _check(settings: Settings) -> None:
     holding = {port: setting for port, (setting, _) in ADAPTERS.items() if port not in ONLY_COMPUTES}
     real += [setting for port, setting in holding.items() if _scheme(settings, port) not in OF_THE_HOME]
     real += [f"pyth__{name}" for name in ("access_token", "server_token") if _said(settings.pyth, name)]
-    real += [f"alpaca__{name}" for name in ("api_key", "secret_key") if _said(settings.alpaca, name)]
+    real += [f"alpaca__{name}" for name in _ALPACA_KEYS if _said(settings.alpaca, name)]
     if settings.is_demo and real:
         raise MisconfiguredError(
             f"{settings.home_path} is a demo world and QUANTDECK_{real[0].upper()} names something real; "
@@ -304,7 +306,12 @@ def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
     connect = getattr(import_module(name), "connect", None)
     if connect is None:
         raise DeclarationError(f"{name} has no `connect(url, settings, databases)`; that is what makes it an adapter")
-    return connect(_said(settings, setting), settings, databases)
+    made = connect(_said(settings, setting), settings, databases)
+    if port == "candles" and settings.alpaca.fill and all(_said(settings.alpaca, key) for key in _ALPACA_KEYS):
+        from quantdeck.sources.candles.filled import filled
+
+        return filled(made, settings)
+    return made
 
 
 def _scheme(settings: Settings, port: str) -> str:
