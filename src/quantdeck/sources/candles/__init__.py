@@ -54,7 +54,7 @@ class Candles(Source):
 
     @classmethod
     def from_call(cls, call: Call) -> Self:
-        return super().from_call(call)._for_call(call)
+        return super().from_call(call)._for_call(call)  # noqa: SLF001 - its own
 
     def _for_call(self, call: Call) -> Self:
         """The same, for one call, where its answer names the one of several stores that was asked."""
