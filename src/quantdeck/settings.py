@@ -327,7 +327,7 @@ class Settings(_Group):
 
     candles: SecretStr = Field(
         SecretStr(""),
-        description="embedded, the default, or influxdb://host:8086/bucket; influxdb also where only its URL is set",
+        description="embedded, the default, influxdb://host:8086/bucket or alpaca:; influxdb also where its URL is set",
     )
     influxdb: InfluxDB = InfluxDB()
     alpaca: Alpaca = Alpaca()
