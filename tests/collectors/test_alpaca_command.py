@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from quantdeck.domain.timeframes import MINUTE
 from tests.support.alpaca_stub import KEY, SECRET, AlpacaStub, alpaca
 from tests.support.bars import FAR, every, rows, walk
 from tests.support.candle_stores import EmbeddedPlace
+from tests.support.pages import FOLDER, blocks
 from tests.support.program import PROGRAM, quantdeck
 
 JSON = {"content-type": "application/json"}
@@ -242,6 +244,29 @@ def test_what_cannot_be_is_said_in_a_sentence(stub, tmp_path):
             "collect", "alpaca", *arguments, home=tmp_path / "home", environment={**stub.environment(), **said}
         )
         assert (done.returncode, expected in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
+
+
+async def test_the_page_about_it_is_right(stub, tmp_path):
+    """docs/how-to/collect-bars.md: its watchlist, its commands, its webhook."""
+    page, bars = {block.text for block in blocks("collect-bars")}, recent(30)
+    (watchlist,) = [text for text in page if text.startswith("# my watchlist")]
+    (tmp_path / "watchlist.txt").write_text(watchlist)
+    symbols = ("SPY", "BRK.B", "BTC/USD", "SOL/USD")
+    for symbol in symbols:
+        stub.reveal(symbol, bars)
+    (commands,) = [text.splitlines() for text in page if "collect alpaca" in text]
+    assert commands[-1] == "quantdeck collect alpaca"
+    with running(stub, tmp_path, "--http", "--port", "0") as collector:
+        assert "2 stocks (iex) and 2 coins" in collector.said
+        url = collector.heard("listening on ")
+        (hook,) = re.findall(r'`(\{"symbol".*?\}\})`', (FOLDER / "collect-bars.md").read_text())
+        assert httpx2.post(f"{url}/hook", content=hook, headers=JSON, trust_env=False).json() == {"ok": True}
+        assert collector.end(signal.SIGTERM)[0] == 0
+    assert len(await stored(tmp_path, "TSLA")) == 1
+    once = quantdeck("collect", "alpaca", "--once", home=tmp_path, environment=stub.environment())
+    assert once.returncode == 0, once.stderr
+    for symbol in symbols:
+        assert await stored(tmp_path, symbol) == rows(bars)
 
 
 def test_without_the_extra_it_says_how_to_have_it_and_can_still_fetch_the_past(stub, tmp_path):

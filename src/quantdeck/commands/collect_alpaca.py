@@ -8,8 +8,11 @@ import importlib.util
 import signal
 import sys
 from contextlib import suppress
+from typing import Any
 
-from quantdeck.app import open_app
+from pydantic import SecretStr
+
+from quantdeck.app import ADAPTERS, open_app
 from quantdeck.collectors.alpaca.alone import AlreadyRunning, alone
 from quantdeck.collectors.alpaca.collector import Collector, Hopeless
 from quantdeck.collectors.alpaca.owed import Owed
@@ -27,6 +30,8 @@ __all__ = ["add"]
 
 PORT = 8742
 """The chart spec's."""
+SPECS = "parquet"
+"""The scheme of the store that the chart spec describes."""
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -56,8 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     not_collecting = _why_not(settings, streaming=not arguments.once)
     if not_collecting and not arguments.http:
         raise UsageError(not_collecting)
-    # Whoever fills a store asks that store alone what it has.
-    bare = settings.model_copy(update={"alpaca": settings.alpaca.model_copy(update={"fill": False})})
+    bare = _into(settings)
     try:
         with alone(settings.home_path / "alpaca.lock"):
             return logged(bare, _collect(bare, watchlist, arguments, not_collecting))
@@ -66,6 +70,18 @@ def run(arguments: argparse.Namespace) -> int:
             f"process {error} collects into {settings.home_path} already, and Alpaca allows one connection; stop it "
             "first, or POST /subscribe to it"
         ) from None
+
+
+def _into(settings: Settings) -> Settings:
+    """The store that is named, or the spec's own kind of files; whoever fills a store asks it alone what it has."""
+    changed: dict[str, Any] = {"alpaca": settings.alpaca.model_copy(update={"fill": False})}
+    if (
+        not settings.candles.get_secret_value()
+        and SPECS in ADAPTERS["candles"][1]
+        and importlib.util.find_spec("duckdb")
+    ):
+        changed["candles"] = SecretStr(f"{SPECS}:")
+    return settings.model_copy(update=changed)
 
 
 def _chosen(settings: Settings, said: str | None) -> Watchlist:
