@@ -64,7 +64,7 @@ def test_pages_of_several_symbols_come_to_all_their_bars(stub):
         stub.reveal(name, some)
     stub.market.most_per_page = 123
     asked = StockBarsRequest(symbol_or_symbols=[*bars, "NONE"], timeframe=MINUTE, start=NOON)
-    found = stocks(stub).get_stock_bars(asked)
+    found: Any = stocks(stub).get_stock_bars(asked)
     assert {name: told(found, name) for name in bars} == {name: rows(some) for name, some in bars.items()}
     assert "NONE" not in found.data
     assert len(stub.market.heard) == 8
@@ -88,7 +88,8 @@ def test_both_ends_belong_to_a_range_and_without_one_it_is_today(stub):
     asked = StockBarsRequest(symbol_or_symbols="AAPL", timeframe=MINUTE, start=NOON, end=NOON.replace(minute=3))
     assert len(stocks(stub).get_stock_bars(asked)["AAPL"]) == 4
     today = StockBarsRequest(symbol_or_symbols="AAPL", timeframe=MINUTE)
-    assert stocks(stub).get_stock_bars(today).data == {}
+    found: Any = stocks(stub).get_stock_bars(today)
+    assert found.data == {}
 
 
 def test_its_refusals_are_alpacas(stub):
@@ -209,7 +210,10 @@ async def test_each_encoding_says_the_same(stub, packed):
 
 
 async def test_who_is_not_let_in_is_told_why(stub):
-    cases = [({"action": "auth", "key": KEY, "secret": "wrong"}, 402), ({"action": "subscribe", "bars": ["*"]}, 401)]
+    cases: list[tuple[dict[str, Any], int]] = [
+        ({"action": "auth", "key": KEY, "secret": "wrong"}, 402),
+        ({"action": "subscribe", "bars": ["*"]}, 401),
+    ]
     for message, code in cases:
         async with wire(stub, packed=False) as connection:
             it = Wire(connection, packed=False)
