@@ -26,7 +26,7 @@ Heard = Callable[[dict[str, Any]], None]
 
 _OPENING_S, _ANSWER_S, _CLOSING_S = 20.0, 15.0, 5.0
 _LIMIT_EXCEEDED = 405
-_BARS = frozenset("bu")
+_BARS = frozenset(("b", "u"))
 _SOCKET = {"ping_interval": 10, "ping_timeout": 30, "max_queue": 1024, "close_timeout": 2}
 
 # At debug it writes down every frame, also the one with the keys.
