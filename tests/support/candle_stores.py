@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
 from quantdeck.connections.databases import Databases
-from quantdeck.core.clock import Clock
 from quantdeck.domain.candles import Bars
-from quantdeck.domain.timeframes import MINUTE, Timeframe
-from quantdeck.settings import Alpaca, InfluxDB, Settings
-from quantdeck.sources.candles import Candles, alpaca, embedded, influxdb
+from quantdeck.domain.timeframes import Timeframe
+from quantdeck.settings import InfluxDB, Settings
+from quantdeck.sources.candles import Candles, embedded, influxdb
 from tests.support import influxdb as influx_server
-from tests.support.alpaca_stub import KEY, SECRET, AlpacaStub
+from tests.support.alpaca_place import new_market
 
 __all__ = ["FEATURES", "KINDS", "EmbeddedPlace", "Kind", "Place"]
 
@@ -93,41 +91,6 @@ async def _influxdb(folder: Path) -> InfluxPlace:
 
 
 @dataclass(frozen=True)
-class AlpacaPlace:
-    """A market of the stub, as it looks from the year 2200 to the whole of the past."""
-
-    url: str
-
-    @asynccontextmanager
-    async def open(self) -> AsyncIterator[Candles]:
-        keys = {"api_key": KEY, "secret_key": SECRET}
-        group = Alpaca.model_validate({**keys, "data_url": self.url, "lookback_days": 100_000})
-        clock = Clock.parse("2199-01-01T00:00:00Z")
-        candles = alpaca.AlpacaCandles(group, clock, lambda: ("BTC/USD", "LATER/USD"), missing_s=0)
-        try:
-            yield candles
-        finally:
-            await candles.close()
-
-    async def fill(self, symbol: str, base: Timeframe, bars: Bars) -> None:
-        if base != MINUTE:
-            raise ValueError("Alpaca's bars are of a minute")
-        stub = _alpaca_stub()
-        stub.do(lambda: stub.market_at(self.url).put(symbol, bars))
-
-
-@cache
-def _alpaca_stub() -> AlpacaStub:
-    return AlpacaStub().start()
-
-
-async def _alpaca(folder: Path) -> AlpacaPlace:
-    del folder
-    url, _ = _alpaca_stub().new_market()
-    return AlpacaPlace(url)
-
-
-@dataclass(frozen=True)
 class Kind:
     """An adapter: how to make an empty place for it, and what it lacks of FEATURES, each with the reason."""
 
@@ -147,7 +110,7 @@ KINDS: dict[str, Kind] = {
         },
     ),
     "alpaca": Kind(
-        _alpaca,
+        new_market,
         lacks={
             "writing": "it is somebody else's",
             "any base": "it has minutes, and what is made of them",
