@@ -32,9 +32,12 @@ def stub() -> Iterator[AlpacaStub]:
 
 
 @asynccontextmanager
-async def asked(stub: AlpacaStub, clock: str = "wall", **said: Any) -> AsyncIterator[AlpacaCandles]:
+async def asked(
+    stub: AlpacaStub, clock: str = "wall", *, answer_s: float = 0, **said: Any
+) -> AsyncIterator[AlpacaCandles]:
     given = {"api_key": KEY, "secret_key": SECRET, "data_url": stub.data_url, "timeout_s": 5} | said
-    candles = AlpacaCandles(Alpaca.model_validate(given), Clock.parse(clock), lambda: ("AAPL", "BTC/USD", "SILENT"))
+    candles = AlpacaCandles(Alpaca.model_validate(given), Clock.parse(clock), lambda: ("AAPL", "BTC/USD", "SILENT"),
+                            answer_s=answer_s)  # fmt: skip
     try:
         yield candles
     finally:
@@ -98,6 +101,20 @@ async def test_days_are_utcs_and_made_of_alpacas_hours(stub):
     async with asked(stub) as candles:
         assert rows(await candles.newest("AAPL", DAY, 5, as_of=FAR)) == rows(resampled(bars, DAY))
     assert {heard.query["timeframe"] for heard in stub.market.heard} == {"1Min", "1Hour"}
+
+
+async def test_who_asks_again_and_again_is_answered_without_asking_again(stub):
+    bars = walk(every(60, NOON_S, 30))
+    stub.reveal("BTC/USD", bars[:29])
+    async with asked(stub, answer_s=60) as candles:
+        for _ in range(5):
+            as_of = now(NOON_S + 60 * 29 + 0.5)
+            assert rows(await candles.newest("BTC/USD", MINUTE, 3, as_of=as_of)) == rows(bars)[26:29]
+            assert rows(await candles.newest("NOPE", MINUTE, 3, as_of=as_of)) == []
+        assert len(stub.market.heard) == 3
+        stub.reveal("BTC/USD", bars[29:])
+        later = now(NOON_S + 60 * 30 + 0.5)
+        assert rows(await candles.newest("BTC/USD", MINUTE, 3, as_of=later)) == rows(bars)[27:]
 
 
 async def test_a_count_goes_on_from_where_it_ended_and_no_further_than_it_is_told(stub):

@@ -30,7 +30,7 @@ class AlpacaPlace:
         keys = {"api_key": KEY, "secret_key": SECRET}
         group = Alpaca.model_validate({**keys, "data_url": self.url, "lookback_days": 100_000})
         clock = Clock.parse("2199-01-01T00:00:00Z")
-        candles = AlpacaCandles(group, clock, lambda: ("BTC/USD", "LATER/USD"), missing_s=0)
+        candles = AlpacaCandles(group, clock, lambda: ("BTC/USD", "LATER/USD"), answer_s=0)
         try:
             yield candles
         finally:

@@ -36,8 +36,11 @@ LATE_S = 16 * 60
 _LATEST_S = 4_102_444_800
 _KEPT_S, _MOST_KEPT = 3600.0, 1000
 """How long it is kept where a series begins, and of how many."""
-_MISSING_S = 30.0
-"""How long it is kept that there is no series."""
+_ANSWER_S, _WHOLE_FACTOR, _MOST_ANSWERS = 5.0, 6, 200
+"""How long the newest bars are kept, how much longer where the last that can be is among them, and how many answers.
+
+A watcher may ask twice a second, and Alpaca answers two hundred questions a minute.
+"""
 _HOUR = TIMEFRAMES["1h"]
 _DAY_S = 86_400
 _SPELT = re.compile(r"[A-Z]{1,5}(\.[A-Z])?|[A-Z0-9]{1,15}/[A-Z0-9]{2,10}")
@@ -63,9 +66,10 @@ class AlpacaCandles(Candles):
     source = SOURCE
 
     def __init__(
-        self, settings: Group, clock: Clock, symbols: Callable[[], Iterable[str]], *, missing_s: float = _MISSING_S
+        self, settings: Group, clock: Clock, symbols: Callable[[], Iterable[str]], *, answer_s: float = _ANSWER_S
     ) -> None:
-        self._missing_s = missing_s
+        self._answer_s = answer_s
+        self._answers: dict[Question, tuple[float, Bars]] = {}
         self._settings = settings
         self._api = AlpacaApi(settings)
         self._clock = clock
@@ -109,7 +113,7 @@ class AlpacaCandles(Candles):
         # What is kept says where it begins; bars come in at its end.
         found = Series(symbol, MINUTE, int(first.time[0]), _LATEST_S) if len(first) else None
         self._kept.pop(symbol, None)
-        self._kept[symbol] = (monotonic() + (_KEPT_S if found else self._missing_s), found)
+        self._kept[symbol] = (monotonic() + (_KEPT_S if found else self._answer_s * _WHOLE_FACTOR), found)
         while len(self._kept) > _MOST_KEPT:
             del self._kept[next(iter(self._kept))]
         return found
@@ -161,7 +165,18 @@ class AlpacaCandles(Candles):
         if start_s >= end_s or count <= 0:
             return Bars.none()
         question = Question((series.symbol,), start_s, end_s, _spelt(timeframe), newest_first=True, limit=count)
-        return (await self._read(question, count))[-count:]
+        until, bars = self._answers.get(question, (0.0, Bars.none()))
+        if until <= monotonic():
+            bars = (await self._read(question, count))[-count:]
+            if count <= _MOST_KEPT:
+                self._keep(question, bars, whole=bool(len(bars)) and int(bars.time[-1]) == end_s - timeframe.seconds)
+        return bars
+
+    def _keep(self, question: Question, bars: Bars, *, whole: bool) -> None:
+        self._answers.pop(question, None)
+        while len(self._answers) >= _MOST_ANSWERS:
+            del self._answers[next(iter(self._answers))]
+        self._answers[question] = (monotonic() + self._answer_s * (_WHOLE_FACTOR if whole else 1), bars)
 
     async def _read(self, question: Question, most: int | None = None) -> Bars:
         """Pages until there are so many, put in order."""
