@@ -262,6 +262,7 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
     def source(kind: type[Any]) -> Any:
         if kind not in opened:
             made = _adapter(kind.port, settings, databases) if kind.port else _rows(kind, settings, databases)
+            made = _filled(made, kind, settings)
             closing.push_async_callback(made.close)
             opened[kind] = made
         return opened[kind]
@@ -306,12 +307,17 @@ def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
     connect = getattr(import_module(name), "connect", None)
     if connect is None:
         raise DeclarationError(f"{name} has no `connect(url, settings, databases)`; that is what makes it an adapter")
-    made = connect(_said(settings, setting), settings, databases)
-    if port == "candles" and settings.alpaca.fill and all(_said(settings.alpaca, key) for key in _ALPACA_KEYS):
-        from quantdeck.sources.candles.filled import filled
+    return connect(_said(settings, setting), settings, databases)
 
-        return filled(made, settings)
-    return made
+
+def _filled(made: Any, kind: type[Any], settings: Settings) -> Any:
+    """A store of bars with Alpaca behind it, where there are keys; not for a kind that prefers what was collected."""
+    keys = all(_said(settings.alpaca, key) for key in _ALPACA_KEYS)
+    if kind.port != "candles" or getattr(kind, "prefers", "") or not (keys and settings.alpaca.fill):
+        return made
+    from quantdeck.sources.candles.filled import filled
+
+    return filled(made, settings)
 
 
 def _scheme(settings: Settings, port: str) -> str:

@@ -54,11 +54,10 @@ class Candles(Source):
 
     @classmethod
     def from_call(cls, call: Call) -> Self:
-        return super().from_call(call)._for_call(call)  # noqa: SLF001 - its own
-
-    def _for_call(self, call: Call) -> Self:
-        """The same, for one call, where its answer names the one of several stores that was asked."""
-        return self
+        """The store; or a view of it for this call, whose answer names the one of several that was asked."""
+        opened = super().from_call(call)
+        view = getattr(opened, "_for_call", None)
+        return opened if view is None else view(call)
 
     async def symbols(self, *, as_of: Now) -> list[str]:
         """Every symbol of which a bar had closed by then, in order."""
