@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quantdeck.collectors.alpaca.collector import Collector, Hopeless
+from quantdeck.collectors.alpaca.feed import pause
+from quantdeck.collectors.alpaca.memory import LIMIT, Memory
 from quantdeck.collectors.alpaca.owed import Owed
 from quantdeck.core.errors import NotConfigured
 from quantdeck.domain.candles import Bars
@@ -324,3 +327,52 @@ async def test_a_series_of_another_length_is_refused_before_anything_is_asked(st
     async with made(stub, tmp_path) as (collector, _):
         assert "stored in bars of 1d" in (await collector.add(["AAPL"]))[0]
         assert collector.watchlist.symbols == ()
+
+
+async def test_what_a_store_does_not_take_is_kept_until_it_does(stub, tmp_path, caplog):
+    bars = recent(5)
+    await EmbeddedPlace(tmp_path).fill("AAPL", MINUTE, bars[:1])
+    async with collecting(stub, tmp_path, "AAPL") as running:
+        await until(listened(stub, "AAPL"))
+        with closing(sqlite3.connect(tmp_path / "market.db")) as other:
+            other.execute("BEGIN IMMEDIATE")  # nobody else can write
+            stub.reveal("AAPL", bars, asked=False)
+            await until(lambda: "not_stored" in [record.msg for record in caplog.records])
+            assert len(running.collector.memory) == 5
+        await running.until_stored("AAPL", bars)
+
+
+def test_memory_is_bounded_and_says_what_had_to_go():
+    memory = Memory()
+    row = (1.0, 1.0, 1.0, 1.0, 1.0)
+    assert [memory.put("AAPL", 60 * at, row) for at in range(LIMIT)] == [None] * LIMIT
+    assert memory.put("AAPL", 60 * LIMIT, row) == 0
+    taken = memory.take()["AAPL"]
+    assert (len(taken), len(memory)) == (LIMIT, 0)
+    memory.put("AAPL", 60 * (LIMIT + 1), row)
+    memory.put("AAPL", 120, (2.0, 2.0, 2.0, 2.0, 2.0))  # a later version of one that could not be stored
+    assert memory.give_back("AAPL", taken) == 60
+    again = memory.take()["AAPL"]
+    assert (len(again), again.close[0], int(again.time[-1])) == (LIMIT, 2.0, 60 * (LIMIT + 1))
+
+
+def test_what_is_owed_is_of_one_store_and_outlives_a_file_that_is_none(tmp_path):
+    path = tmp_path / "home" / "alpaca.json"
+    owed = Owed(path, "influxdb://someone:secret@here/bars")
+    owed.owe("AAPL", 300)
+    owed.owe("AAPL", 600)
+    owed.owe("MSFT", 60)
+    owed.settle("MSFT")
+    owed.save()
+    assert "secret" not in path.read_text()
+    assert Owed(path, "influxdb://someone:secret@here/bars").since("AAPL") == 300
+    assert "AAPL" not in Owed(path, "elsewhere")
+    path.write_bytes(b"\0")
+    assert "AAPL" not in Owed(path, "influxdb://someone:secret@here/bars")
+
+
+def test_pauses_grow_to_a_limit_and_are_never_quite_alike():
+    for failures, whole in ((1, 1), (2, 2), (5, 16), (8, 120), (10_000, 120)):
+        pauses = {pause(failures, 1, 120) for _ in range(50)}
+        assert whole / 2 <= min(pauses) <= max(pauses) <= whole
+        assert len(pauses) > 40

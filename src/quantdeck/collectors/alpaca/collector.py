@@ -114,14 +114,14 @@ class Collector:
         """The open of the newest bar that is stored or was heard; 0 for none."""
         return max(self._known.get(symbol, 0), self.memory.newest.get(symbol, 0))
 
-    def gaps(self, symbols: Sequence[str]) -> list[Gap]:
-        """From when on each may lack bars, to the last minute that is over."""
+    def gaps(self, symbols: Sequence[str], *, overlap_s: int = _OVERLAP_S) -> list[Gap]:
+        """From when on each may lack bars or corrections, to the last minute that is over."""
         end_s = MINUTE.floor(self._clock.now().timestamp())
-        return [Gap(symbol, self._since(symbol, end_s), end_s) for symbol in symbols]
+        return [Gap(symbol, self._since(symbol, end_s, overlap_s), end_s) for symbol in symbols]
 
-    def _since(self, symbol: str, end_s: int) -> int:
+    def _since(self, symbol: str, end_s: int, overlap_s: int = 0) -> int:
         known = self._known.get(symbol)
-        since_s = end_s - self._days * _DAY_S if known is None else known - _OVERLAP_S
+        since_s = end_s - self._days * _DAY_S if known is None else known + MINUTE.seconds - overlap_s
         return min(since_s, self.owed.since(symbol) or since_s)
 
     def owe(self, symbols: Sequence[str]) -> None:

@@ -170,15 +170,15 @@ class Feed:
         """Whether there were bars that the stream ought to have brought."""
         before = {symbol: self._collector.newest(symbol) for symbol in symbols}
         try:
-            await self._fill(symbols)
+            await self._fill(symbols, overlap_s=0)
         except SourceError as error:
             self._tell_not_filled(error)
             return False
         return any(self._settled.get(symbol, 0) > known for symbol, known in before.items())
 
-    async def _fill(self, symbols: tuple[str, ...]) -> None:
+    async def _fill(self, symbols: tuple[str, ...], **since: int) -> None:
         collector, new = self._collector, [symbol for symbol in symbols if symbol not in self._looked_back]
-        gaps, earlier = collector.gaps(symbols), await collector.earlier(new)
+        gaps, earlier = collector.gaps(symbols, **since), await collector.earlier(new)
         self._settled = {}
         settled_s = time.time() - 60 - _GRACE_S
 

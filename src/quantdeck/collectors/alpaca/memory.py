@@ -36,7 +36,10 @@ class Memory:
         """Keep a bar; the open of the one that has to go for it, where there are too many."""
         rows = self._unsaved.setdefault(symbol, {})
         rows[opened_s] = row
-        self._heard[symbol].add(opened_s)
+        heard = self._heard[symbol]
+        heard.add(opened_s)
+        if len(heard) > 2 * LIMIT:
+            self._heard[symbol] = set(sorted(heard)[-LIMIT:])
         self.counts[symbol] += 1
         self.newest[symbol] = max(opened_s, self.newest.get(symbol, opened_s))
         if len(rows) <= LIMIT:

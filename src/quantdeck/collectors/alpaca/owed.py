@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from hashlib import sha256
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import orjson
 
 __all__ = ["Owed"]
+
+log = logging.getLogger(__name__)
 
 
 class Owed:
@@ -35,14 +38,18 @@ class Owed:
         """Have the disk say the same, whoever is killed meanwhile."""
         if self._since == self._saved:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
         made = self._path.with_suffix(".new")
-        with made.open("wb") as file:
-            file.write(orjson.dumps({"store": self._store, "owed": self._since}))
-            file.flush()
-            os.fsync(file.fileno())
-        made.replace(self._path)
-        self._saved = self._since
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with made.open("wb") as file:
+                file.write(orjson.dumps({"store": self._store, "owed": self._since}))
+                file.flush()
+                os.fsync(file.fileno())
+            made.replace(self._path)
+        except OSError as error:  # a full disk, which ends no collector: the next time may be better
+            log.error("owed_not_saved", extra={"fields": {"why": error.strerror}})  # noqa: TRY400
+        else:
+            self._saved = self._since
 
     def _read(self) -> dict[str, int]:
         try:
