@@ -16,6 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from quantdeck.app import ADAPTERS
 from quantdeck.domain.timeframes import MINUTE
 from tests.support.alpaca_stub import KEY, SECRET, AlpacaStub, alpaca
 from tests.support.bars import FAR, every, rows, walk
@@ -30,6 +31,10 @@ JSON = {"content-type": "application/json"}
 def stub() -> Iterator[AlpacaStub]:
     with alpaca() as made:
         yield made
+
+
+def told(stub: AlpacaStub) -> dict[str, str]:
+    return {**stub.environment(), "QUANTDECK_CANDLES": "embedded"}
 
 
 def recent(many: int, *, ago: int = 0) -> Any:
@@ -64,7 +69,7 @@ class Running:
 @contextmanager
 def running(stub: AlpacaStub, home: Path, *arguments: str, **environment: str) -> Iterator[Running]:
     inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    env = {**inherited, **stub.environment(), "QUANTDECK_HOME": str(home), **environment}
+    env = {**inherited, **told(stub), "QUANTDECK_HOME": str(home), **environment}
     log = home / "log.txt"
     home.mkdir(exist_ok=True)
     with log.open("w") as stderr:
@@ -121,7 +126,7 @@ async def test_a_killed_collector_loses_what_was_not_written_and_gets_it_when_it
         stub.reveal("AAPL", bars[50:])
         assert collector.end(signal.SIGKILL)[0] == -signal.SIGKILL
     assert (await stored(tmp_path, "AAPL"))[:50] == rows(bars)[:50]
-    once = quantdeck("collect", "alpaca", "--symbols", "AAPL", "--once", home=tmp_path, environment=stub.environment())
+    once = quantdeck("collect", "alpaca", "--symbols", "AAPL", "--once", home=tmp_path, environment=told(stub))
     assert once.returncode == 0, once.stderr
     assert await stored(tmp_path, "AAPL") == rows(bars)
 
@@ -138,7 +143,7 @@ async def test_one_killed_before_the_past_was_there_fetches_it_all_the_same_late
             pass
         collector.end(signal.SIGKILL)
     stub.do(stub.market.failing.clear)
-    once = quantdeck("collect", "alpaca", "--symbols", "AAPL", "--once", home=tmp_path, environment=stub.environment())
+    once = quantdeck("collect", "alpaca", "--symbols", "AAPL", "--once", home=tmp_path, environment=told(stub))
     assert once.returncode == 0, once.stderr
     assert await stored(tmp_path, "AAPL") == rows(bars)
 
@@ -202,7 +207,7 @@ async def test_without_keys_it_takes_webhooks_and_refuses_what_is_none(stub, tmp
 def test_there_is_one_collector_in_a_home(stub, tmp_path):
     with running(stub, tmp_path, "--symbols", "AAPL") as collector:
         wait_for(listened(stub, "AAPL"))
-        second = quantdeck("collect", "alpaca", home=tmp_path, environment=stub.environment())
+        second = quantdeck("collect", "alpaca", home=tmp_path, environment=told(stub))
         assert (second.returncode, "Traceback" in second.stderr) == (2, False)
         assert f"process {collector.process.pid} collects" in second.stderr
         assert collector.end(signal.SIGTERM)[0] == 0
@@ -240,10 +245,17 @@ def test_what_cannot_be_is_said_in_a_sentence(stub, tmp_path):
         ([], {"QUANTDECK_HOME": str(demo)}, "is a demo world"),
     ]
     for arguments, said, expected in cases:
-        done = quantdeck(
-            "collect", "alpaca", *arguments, home=tmp_path / "home", environment={**stub.environment(), **said}
-        )
+        done = quantdeck("collect", "alpaca", *arguments, home=tmp_path / "home", environment={**told(stub), **said})
         assert (done.returncode, expected in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
+
+
+def test_where_nothing_is_said_it_writes_the_specs_files_if_there_are_such(stub, tmp_path):
+    stub.reveal("AAPL", recent(30))
+    once = quantdeck("collect", "alpaca", "--symbols", "AAPL", "--once", home=tmp_path, environment=stub.environment())
+    where = "parquet" if "parquet" in ADAPTERS["candles"][1] else "sqlite"
+    assert once.stdout.splitlines()[-1] == f"30 bars were stored in {where}", once.stderr
+    again = quantdeck("collect", "alpaca", "--symbols", "AAPL", "--once", home=tmp_path, environment=stub.environment())
+    assert again.returncode == 0, again.stderr
 
 
 async def test_the_page_about_it_is_right(stub, tmp_path):
@@ -263,7 +275,7 @@ async def test_the_page_about_it_is_right(stub, tmp_path):
         assert httpx2.post(f"{url}/hook", content=hook, headers=JSON, trust_env=False).json() == {"ok": True}
         assert collector.end(signal.SIGTERM)[0] == 0
     assert len(await stored(tmp_path, "TSLA")) == 1
-    once = quantdeck("collect", "alpaca", "--once", home=tmp_path, environment=stub.environment())
+    once = quantdeck("collect", "alpaca", "--once", home=tmp_path, environment=told(stub))
     assert once.returncode == 0, once.stderr
     for symbol in symbols:
         assert await stored(tmp_path, symbol) == rows(bars)
@@ -282,7 +294,7 @@ def test_without_the_extra_it_says_how_to_have_it_and_can_still_fetch_the_past(s
     )
     bars = recent(30)
     stub.reveal("AAPL", bars)
-    environment = {**stub.environment(), "PYTHONPATH": str(hidden)}
+    environment = {**told(stub), "PYTHONPATH": str(hidden)}
     without = quantdeck("collect", "alpaca", home=tmp_path, environment=environment)
     assert (without.returncode, "pip install 'quantdeck[alpaca]'" in without.stderr) == (2, True), without.stderr
     once = quantdeck("collect", "alpaca", "--once", "--symbols", "AAPL", home=tmp_path, environment=environment)
@@ -299,7 +311,7 @@ def test_a_server_loads_neither_the_client_nor_pandas(stub, tmp_path):
         "assert not loaded & {'alpaca', 'pandas', 'polars', 'websockets', 'msgpack'}, loaded\n"
         "sys.exit(status)\n"
     )
-    env = {**os.environ, **stub.environment(), "QUANTDECK_HOME": str(tmp_path), "QUANTDECK_CANDLES": "alpaca:"}
+    env = {**os.environ, **told(stub), "QUANTDECK_HOME": str(tmp_path), "QUANTDECK_CANDLES": "alpaca:"}
     done = subprocess.run(
         [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False, timeout=60
     )
