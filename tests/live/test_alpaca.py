@@ -25,8 +25,6 @@ from tests.support.bars import FAR, rows
 
 NEEDS = ("ALPACA_API_KEY", "ALPACA_SECRET_KEY")
 
-pytestmark = pytest.mark.skipif(not all(map(os.environ.get, NEEDS)), reason=f"not set: {', '.join(NEEDS)}")
-
 MORNING = datetime(2025, 6, 3, 14, 0, tzinfo=UTC)
 """A Tuesday in New York, half an hour after the opening."""
 BETWEEN = {"AAPL": (190, 215), "BTC/USD": (95_000, 115_000)}

@@ -1,7 +1,7 @@
 """Bars of Alpaca, asked when they are wanted and kept nowhere: every stock and coin that it has, by the minute.
 
 Lengths up to an hour are made there, from the same minutes; longer ones here, of its hours, for its days are New York's
-(ADR 29). Raw prices: an adjusted bar knows of a split that came after it.
+(ADR 30). Raw prices: an adjusted bar knows of a split that came after it.
 """
 
 from __future__ import annotations

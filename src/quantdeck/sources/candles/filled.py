@@ -1,7 +1,7 @@
 """A store of bars, and Alpaca for the symbols that it lacks, where there is a key for that.
 
 What Alpaca says is passed on and not stored: a window that somebody asked for once would look like a whole series with
-holes ever after (ADR 29). Whoever wants it stored collects it.
+holes ever after (ADR 30). Whoever wants it stored collects it.
 """
 
 from __future__ import annotations
