@@ -262,9 +262,8 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
     def source(kind: type[Any]) -> Any:
         if kind not in opened:
             made = _adapter(kind.port, settings, databases) if kind.port else _rows(kind, settings, databases)
-            made = _filled(made, kind, settings)
             closing.push_async_callback(made.close)
-            opened[kind] = made
+            opened[kind] = _filled(made, kind, settings, closing)
         return opened[kind]
 
     coordination = _adapter("coordination", settings, databases)
@@ -310,14 +309,17 @@ def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
     return connect(_said(settings, setting), settings, databases)
 
 
-def _filled(made: Any, kind: type[Any], settings: Settings) -> Any:
+def _filled(made: Any, kind: type[Any], settings: Settings, closing: AsyncExitStack) -> Any:
     """A store of bars with Alpaca behind it, where there are keys; not for a kind that prefers what was collected."""
     keys = all(_said(settings.alpaca, key) for key in _ALPACA_KEYS)
     if kind.port != "candles" or getattr(kind, "prefers", "") or not (keys and settings.alpaca.fill):
         return made
     from quantdeck.sources.candles.filled import filled
 
-    return filled(made, settings)
+    view = filled(made, settings)
+    if view is not made:
+        closing.push_async_callback(view.close)
+    return view
 
 
 def _scheme(settings: Settings, port: str) -> str:

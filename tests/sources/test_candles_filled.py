@@ -98,7 +98,7 @@ async def test_no_read_has_a_bar_that_closes_later(stub, tmp_path, candles):
         "count": lambda source, as_of: source.count("MSFT", MINUTE, as_of=as_of),
         "page": lambda source, as_of: paged(source.page("MSFT", MINUTE, 3, skip=1, as_of=as_of)),
     }
-    no_reads = {"write", "forget", "snapshot"}
+    no_reads = {"write", "forget", "snapshot", "storage", "store_of"}
     at_noon, later = now(NOON_S + 59), now(NOON_S + 86_400)
     await assert_sealed(candles, reads, write_later, at=at_noon, later=later, no_reads=no_reads)
 

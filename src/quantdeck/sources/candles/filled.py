@@ -6,7 +6,6 @@ holes ever after (ADR 30). Whoever wants it stored collects it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import datetime
@@ -57,7 +56,8 @@ class Filled(Candles):
         return await self.store.revision()
 
     async def close(self) -> None:
-        await asyncio.gather(self.store.close(), self.vendor.close())
+        """Let go of Alpaca; the store is closed by who opened it."""
+        await self.vendor.close()
 
     async def symbols(self, *, as_of: Now) -> list[str]:
         try:
