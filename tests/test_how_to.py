@@ -46,7 +46,7 @@ def test_what_a_page_says_can_be_done_as_written(tmp_path, page):
 
 
 def test_every_page_is_done():
-    assert {path.stem for path in FOLDER.glob("*.md")} == {*SHOWN, "follow-a-call"}
+    assert {path.stem for path in FOLDER.glob("*.md")} == {*SHOWN, "follow-a-call", "collect-bars"}
 
 
 def test_the_program_that_follows_a_call_prints_the_stages_that_its_page_names(tmp_path):

@@ -157,11 +157,16 @@ def _digest(token: str) -> str | None:
 ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "coordination": ("state", {"embedded": "embedded"}),
     "backtester": ("backtester", {"embedded": "inprocess", "grpc": "grpc", "grpcs": "grpc", "ray": "ray"}),
-    "candles": ("candles", {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"}),
+    "candles": (
+        "candles",
+        {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb", "alpaca": "alpaca"},
+    ),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
     "pyth": ("feeds", {"pyth": "http", "demo": "demo"}),
 }
 """Of each port the setting that chooses, and by its URL's scheme the file that answers, the default first."""
+
+_ALPACA_KEYS = ("api_key", "secret_key")
 
 OF_THE_HOME = frozenset({"embedded", "demo"})
 """Schemes of what lives in the home, and so is as synthetic as the home is."""
@@ -228,6 +233,7 @@ def _check(settings: Settings) -> None:
     holding = {port: setting for port, (setting, _) in ADAPTERS.items() if port not in ONLY_COMPUTES}
     real += [setting for port, setting in holding.items() if _scheme(settings, port) not in OF_THE_HOME]
     real += [f"pyth__{name}" for name in ("access_token", "server_token") if _said(settings.pyth, name)]
+    real += [f"alpaca__{name}" for name in _ALPACA_KEYS if _said(settings.alpaca, name)]
     if settings.is_demo and real:
         raise MisconfiguredError(
             f"{settings.home_path} is a demo world and QUANTDECK_{real[0].upper()} names something real; "
@@ -257,7 +263,7 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
         if kind not in opened:
             made = _adapter(kind.port, settings, databases) if kind.port else _rows(kind, settings, databases)
             closing.push_async_callback(made.close)
-            opened[kind] = made
+            opened[kind] = _filled(made, kind, settings, closing)
         return opened[kind]
 
     coordination = _adapter("coordination", settings, databases)
@@ -301,6 +307,19 @@ def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
     if connect is None:
         raise DeclarationError(f"{name} has no `connect(url, settings, databases)`; that is what makes it an adapter")
     return connect(_said(settings, setting), settings, databases)
+
+
+def _filled(made: Any, kind: type[Any], settings: Settings, closing: AsyncExitStack) -> Any:
+    """A store of bars with Alpaca behind it, where there are keys; not for a kind that prefers what was collected."""
+    keys = all(_said(settings.alpaca, key) for key in _ALPACA_KEYS)
+    if kind.port != "candles" or getattr(kind, "prefers", "") or not (keys and settings.alpaca.fill):
+        return made
+    from quantdeck.sources.candles.filled import filled
+
+    view = filled(made, settings)
+    if view is not made:
+        closing.push_async_callback(view.close)
+    return view
 
 
 def _scheme(settings: Settings, port: str) -> str:

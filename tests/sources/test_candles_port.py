@@ -583,8 +583,8 @@ def _watch(place: Place, reading: Event, done: Event) -> None:
 
 @pytest.mark.relies_on("writing")
 @pytest.mark.relies_on("whole writes")
-async def test_readers_in_other_processes_never_see_half_of_a_write(place):
-    await place.fill("BTC/USD", MINUTE, versioned(0))
+async def test_readers_in_other_processes_never_see_half_of_a_write(place, candles):
+    await candles.write("BTC/USD", MINUTE, versioned(0))
     context = multiprocessing.get_context("spawn")
     reading, done = [context.Event() for _ in range(3)], context.Event()
     processes = [context.Process(target=_watch, args=(place, event, done)) for event in reading]

@@ -22,6 +22,7 @@ from mcp_types import EmptyResult, Request
 from docs.generator.settings_page import Setting, settings
 from quantdeck import cli, listing, servers
 from quantdeck.app import ADAPTERS, open_app
+from quantdeck.commands import collect_alpaca
 from quantdeck.core.contract import Contract, Source
 from quantdeck.core.dialect import Dialect
 from quantdeck.core.errors import ErrorCode
@@ -29,7 +30,8 @@ from quantdeck.core.server import Server
 from quantdeck.dialects import backtest_events, catalog, chart, pyth, tradestream
 from quantdeck.domain import event_types
 from quantdeck.listing import prompts, resources
-from quantdeck.settings import Settings
+from quantdeck.settings import Http, Settings
+from quantdeck.transports.collector_http import CollectorApp
 from quantdeck.transports.mcp import mcp_server
 from quantdeck.transports.watchers import Watchers
 from tests.spec import answers
@@ -176,7 +178,16 @@ def _chart() -> dict[str, Any]:
         "transports": _transports(),
         "error_codes": {code.code: code.description for code in _codes_in(chart)} | asyncio.run(_unknown_method()),
         "error_data_example": shape(failed.body, opaque={"data"}),
+        "http": {
+            "framework": _framework(),
+            "port": collect_alpaca.PORT,
+            "purpose": "optional separate process, webhooks",
+        },
     }
+
+
+def _framework() -> str:
+    return type(CollectorApp(None, Http(), "")._app).__name__  # type: ignore[arg-type]
 
 
 async def _unknown_method() -> dict[str, str]:

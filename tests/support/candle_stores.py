@@ -16,6 +16,7 @@ from quantdeck.domain.timeframes import Timeframe
 from quantdeck.settings import InfluxDB, Settings
 from quantdeck.sources.candles import Candles, embedded, influxdb
 from tests.support import influxdb as influx_server
+from tests.support.alpaca_place import new_market
 
 __all__ = ["FEATURES", "KINDS", "EmbeddedPlace", "Kind", "Place"]
 
@@ -106,6 +107,17 @@ KINDS: dict[str, Kind] = {
         lacks={
             "any base": "all of a measurement is of one length, which a setting names",
             "snapshots": "it has none: a page and its total may differ by what is written between them",
+        },
+    ),
+    "alpaca": Kind(
+        new_market,
+        lacks={
+            "writing": "it is somebody else's",
+            "any base": "it has minutes, and what is made of them",
+            "any symbol": "it has stocks and coins, whose names have a form",
+            "forgetting": "it is somebody else's",
+            "whole writes": "nothing is written there",
+            "snapshots": "it has none: a page and its total may differ by what became known between them",
         },
     ),
 }

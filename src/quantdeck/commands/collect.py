@@ -6,7 +6,7 @@ import argparse
 
 from quantdeck.app import open_app
 from quantdeck.collectors.demo import copied
-from quantdeck.commands import UsageError, chosen_servers, logged, up_to
+from quantdeck.commands import UsageError, chosen_servers, collect_alpaca, logged, up_to
 from quantdeck.commands.worlds import add_into_demo, bars_of_a_file
 from quantdeck.core.errors import SourceError
 from quantdeck.domain.demo_instruments import INSTRUMENTS
@@ -24,9 +24,18 @@ def add(command: argparse.ArgumentParser) -> None:
     demo.add_argument("--symbols", metavar="A,B", help=f"which, with commas between (default all {len(INSTRUMENTS)})")
     add_into_demo(demo)
     demo.add_argument("--quiet", action="store_true", help="say nothing of what is done")
+    demo.set_defaults(collect=_run_demo)
+    collect_alpaca.add(
+        feeds.add_parser("alpaca", help="stocks and coins of Alpaca, by the minute, until it is stopped")
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
+    status: int = arguments.collect(arguments)
+    return status
+
+
+def _run_demo(arguments: argparse.Namespace) -> int:
     settings = bars_of_a_file(Settings.read(), arguments, "which computes this market already")
     symbols = list(INSTRUMENTS) if arguments.symbols is None else arguments.symbols.split(",")
     if unknown := [symbol for symbol in symbols if symbol not in INSTRUMENTS]:

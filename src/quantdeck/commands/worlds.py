@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from quantdeck.commands import UsageError
 from quantdeck.settings import Settings
 
-__all__ = ["add_from_demo", "add_into_demo", "bars_of_a_file", "refuse_demo", "refuse_made_up"]
+__all__ = ["add_from_demo", "add_into_demo", "bars_of_a_file", "refuse_any_demo", "refuse_demo", "refuse_made_up"]
 
 
 def add_into_demo(command: argparse.ArgumentParser) -> None:
@@ -31,6 +31,12 @@ def refuse_demo(settings: Settings, arguments: argparse.Namespace, why: str = AL
         raise UsageError(
             f"{settings.home_path} is a demo world, {why}; choose another QUANTDECK_HOME, or say --into-demo"
         )
+
+
+def refuse_any_demo(settings: Settings, why: str = ALL_MADE_UP) -> None:
+    """Likewise what no flag lets pass: keys and a demo world are refused together by every program."""
+    if settings.is_demo:
+        raise UsageError(f"{settings.home_path} is a demo world, {why}; choose another QUANTDECK_HOME")
 
 
 def refuse_made_up(settings: Settings, arguments: argparse.Namespace, *, made_up: bool) -> None:

@@ -17,7 +17,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import uvicorn
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -27,7 +27,7 @@ from quantdeck.settings import Http, MisconfiguredError, Settings
 from quantdeck.transports.hosts import is_loopback
 from quantdeck.transports.slow_clients import ImpatientProtocol
 from quantdeck.transports.watchers import Watchers
-from quantdeck.transports.web import HttpApp, http_app
+from quantdeck.transports.web import http_app
 
 if TYPE_CHECKING:
     from quantdeck.core.server import Server
@@ -63,10 +63,16 @@ async def serve_http(settings: Settings, servers: tuple[Server, ...], *, statele
     return 0
 
 
+class Closable(Protocol):
+    """An ASGI app that lets go of its streams when the server is to end."""
+
+    def close(self) -> None: ...
+
+
 class HttpServer(uvicorn.Server):
     """uvicorn, ending the way this program does. Its own way dies of the signal, whatever has been answered."""
 
-    def __init__(self, web: HttpApp, http: Http, on_ready: Callable[[], None]) -> None:
+    def __init__(self, web: Closable, http: Http, on_ready: Callable[[], None]) -> None:
         app: Any = web
         protocol: Any = partial(ImpatientProtocol, arrival_s=http.arrival_s)
         if http.trusted_proxies:

@@ -13,13 +13,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from quantdeck.core.clock import Now
 from quantdeck.core.contract import Source
 from quantdeck.core.errors import QueryFailed
 from quantdeck.domain.candles import Bars, closed_before, faults, joined, resampled, settled
 from quantdeck.domain.timeframes import FinerThanStored, Timeframe
+
+if TYPE_CHECKING:
+    from quantdeck.core.call import Call
 
 __all__ = ["Candles", "Series", "is_storable", "off_the_loop"]
 
@@ -48,6 +51,13 @@ class Candles(Source):
     """See the module. Symbols are in canonical spelling; bars ascend in time."""
 
     port = "candles"
+
+    @classmethod
+    def from_call(cls, call: Call) -> Self:
+        """The store; or a view of it for this call, whose answer names the one of several that was asked."""
+        opened = super().from_call(call)
+        view = getattr(opened, "_for_call", None)
+        return opened if view is None else view(call)
 
     async def symbols(self, *, as_of: Now) -> list[str]:
         """Every symbol of which a bar had closed by then, in order."""
