@@ -29,6 +29,7 @@ from quantdeck.core.clock import Clock
 from quantdeck.domain.timeframes import TIMEFRAMES
 
 __all__ = [
+    "Alpaca",
     "Backtests",
     "Cache",
     "Decisions",
@@ -91,16 +92,22 @@ def _timeframe(text: str) -> str:
     return text
 
 
-def _safe_url(url: str) -> str:
+def _safe_url(url: str, scheme: str = "http", such: str = "https://pyth.dourolabs.app") -> str:
     """An address to which a token may be sent: encrypted, or on this machine. Without the slashes at its end."""
     parts = urlsplit(url)
-    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
-        raise ValueError("must begin with https://; a token is sent there, so http:// is for this machine only")
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-        raise ValueError("must be a URL such as https://pyth.dourolabs.app, without user or password")
+    if parts.scheme == scheme and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+        raise ValueError(
+            f"must begin with {scheme}s://; a token is sent there, so {scheme}:// is for this machine only"
+        )
+    if parts.scheme not in (scheme, f"{scheme}s") or not parts.hostname or "@" in parts.netloc:
+        raise ValueError(f"must be a URL such as {such}, without user or password")
     if parts.query or parts.fragment:
         raise ValueError("must be a URL without a question mark or a #")
     return url.rstrip("/")
+
+
+def _safe_stream(url: str) -> str:
+    return _safe_url(url, "ws", "wss://stream.data.alpaca.markets")
 
 
 Names = Annotated[list[str], BeforeValidator(_listed)]
@@ -109,6 +116,7 @@ Seconds = Annotated[float, Field(ge=0)]
 Limit = Annotated[float | None, Field(ge=0), BeforeValidator(_unlimited)]
 Calls = Annotated[int, Field(ge=0)]
 SafeUrl = Annotated[str, AfterValidator(_safe_url)]
+SafeStream = Annotated[str, AfterValidator(_safe_stream)]
 Account = Annotated[str, Field(min_length=1, max_length=128)]
 
 
@@ -279,6 +287,31 @@ class Pyth(_Group):
     max_answer_mb: float = Field(32, gt=0, description="largest answer that is read, in MiB")
 
 
+class Alpaca(_Group):
+    """Alpaca's market data: past bars by HTTP, new ones by a stream that `quantdeck collect alpaca` listens to."""
+
+    api_key: SecretStr = Field(
+        SecretStr(""), json_schema_extra=_also("ALPACA_API_KEY"), description="the id of a key; of paper trading will do"
+    )
+    secret_key: SecretStr = Field(
+        SecretStr(""), json_schema_extra=_also("ALPACA_SECRET_KEY"), description="its secret"
+    )
+    feed: Literal["iex", "sip"] = Field(
+        "iex", description="of stocks: iex, one exchange and free, or sip, all of them and paid for"
+    )
+    fill: bool = Field(True, description="with a key, whether symbols that the store of bars lacks are asked of Alpaca")
+    data_url: SafeUrl = Field("https://data.alpaca.markets", description="of the past")
+    stream_url: SafeStream = Field("wss://stream.data.alpaca.markets", description="of the stream")
+    timeout_s: float = Field(10, gt=0, description="longest wait for an answer")
+    connections: int = Field(5, ge=1, description="to the past at most")
+    lookback_days: int = Field(3650, ge=1, le=100_000, description="how far back is looked; every question is bounded")
+    most_counted: int = Field(100_000, ge=1, description="bars that are counted at most; they are counted by reading")
+    flush_s: float = Field(60, gt=0, le=3600, description="the collector's pause between two writes")
+    stall_s: float = Field(150, gt=0, description="of silence, after which it asks whether the stream still lives")
+    backoff_s: float = Field(1, gt=0, description="its first pause before it connects again; each next is twice as long")
+    backoff_max_s: float = Field(120, gt=0, description="its longest such pause")
+
+
 class Settings(_Group):
     """What a process reads when it starts, and never again."""
 
@@ -299,6 +332,10 @@ class Settings(_Group):
         description="embedded, the default, or influxdb://host:8086/bucket; influxdb also where only its URL is set",
     )
     influxdb: InfluxDB = InfluxDB()
+    alpaca: Alpaca = Alpaca()
+    watchlist: File | None = Field(
+        None, description="file of the symbols to collect and show; default: watchlist.txt in the home, or the spec's 22"
+    )
 
     feeds: str = Field("", description="Pyth feeds: pyth:, the service itself and the default, or a demo world's own")
     pyth: Pyth = Pyth()
