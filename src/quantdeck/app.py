@@ -157,7 +157,10 @@ def _digest(token: str) -> str | None:
 ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "coordination": ("state", {"embedded": "embedded"}),
     "backtester": ("backtester", {"embedded": "inprocess", "grpc": "grpc", "grpcs": "grpc", "ray": "ray"}),
-    "candles": ("candles", {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"}),
+    "candles": (
+        "candles",
+        {"embedded": "embedded", "parquet": "parquet", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"},
+    ),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
     "pyth": ("feeds", {"pyth": "http", "demo": "demo"}),
 }
@@ -168,6 +171,9 @@ OF_THE_HOME = frozenset({"embedded", "demo"})
 
 ONLY_COMPUTES = frozenset({"backtester"})
 """Ports that have no data of their own: what they say is as synthetic as what they are given."""
+
+_ALONE = OF_THE_HOME | {"parquet"}
+"""Schemes that say enough without a colon."""
 
 
 @asynccontextmanager
@@ -310,7 +316,7 @@ def _scheme(settings: Settings, port: str) -> str:
     if not said:
         return "demo" if settings.is_demo and "demo" in files else next(iter(files))
     scheme, colon, _ = said.partition(":")
-    if scheme in files and (colon or scheme in OF_THE_HOME):
+    if scheme in files and (colon or scheme in _ALONE):
         return scheme
     # What was said may hold a password, so only what is surely none of it is repeated.
     begins = f"begins with {scheme}:" if colon and _SCHEME.fullmatch(scheme) else "is no URL"

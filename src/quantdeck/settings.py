@@ -329,7 +329,8 @@ class Settings(_Group):
 
     candles: SecretStr = Field(
         SecretStr(""),
-        description="embedded, the default, or influxdb://host:8086/bucket; influxdb also where only its URL is set",
+        description="embedded, the default; parquet, the folder data in the home (or parquet:////absolute/folder); "
+        "influxdb://host:8086/bucket, which is meant also where only its URL is set",
     )
     influxdb: InfluxDB = InfluxDB()
     alpaca: Alpaca = Alpaca()

@@ -21,7 +21,7 @@ from quantdeck.core.errors import QueryFailed
 from quantdeck.domain.candles import Bars, closed_before, faults, joined, resampled, settled
 from quantdeck.domain.timeframes import FinerThanStored, Timeframe
 
-__all__ = ["Candles", "Series", "is_storable", "off_the_loop"]
+__all__ = ["Candles", "Series", "Storage", "is_storable", "off_the_loop"]
 
 T = TypeVar("T")
 
@@ -42,6 +42,14 @@ class Series:
     base: Timeframe
     first_s: int
     last_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where bars are, in words for people, and how much room they take; 0 where nothing here holds them."""
+
+    place: str
+    size_bytes: int = 0
 
 
 class Candles(Source):
@@ -121,6 +129,10 @@ class Candles(Source):
         if len(tidy):
             await self._write(symbol, base, tidy)
         return len(tidy)
+
+    async def storage(self, *, as_of: Now) -> Storage:
+        """Where the bars are that had become known by then."""
+        return Storage(self.source)
 
     @abstractmethod
     async def forget(self, symbol: str) -> None:
