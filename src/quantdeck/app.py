@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -26,6 +27,7 @@ from quantdeck.ids import fresh_id
 from quantdeck.observability import calls, logs
 from quantdeck.observability.metrics import Metrics
 from quantdeck.settings import MisconfiguredError, Settings
+from quantdeck.sources.watchlist import watched
 
 __all__ = ["ADAPTERS", "App", "Health", "open_app", "running"]
 
@@ -140,7 +142,7 @@ class App:
         said = _said(self.settings, setting)
         if said.endswith(":"):  # the scheme alone: its group of settings has the address
             return f"QUANTDECK_{said[:-1].upper()}__URL"
-        at_home = not kind.port or _scheme(self.settings, kind.port) in OF_THE_HOME
+        at_home = not kind.port or _scheme(self.settings, kind.port, _preferred(kind)) in {*OF_THE_HOME, "home"}
         return "QUANTDECK_HOME" if at_home and not said else f"QUANTDECK_{setting.upper()}"
 
 
@@ -159,7 +161,14 @@ ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "backtester": ("backtester", {"embedded": "inprocess", "grpc": "grpc", "grpcs": "grpc", "ray": "ray"}),
     "candles": (
         "candles",
-        {"embedded": "embedded", "parquet": "parquet", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"},
+        {
+            "embedded": "embedded",
+            "parquet": "parquet",
+            "home": "home",
+            "demo": "demo",
+            "influxdb": "influxdb",
+            "influxdbs": "influxdb",
+        },
     ),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
     "pyth": ("feeds", {"pyth": "http", "demo": "demo"}),
@@ -172,7 +181,7 @@ OF_THE_HOME = frozenset({"embedded", "demo"})
 ONLY_COMPUTES = frozenset({"backtester"})
 """Ports that have no data of their own: what they say is as synthetic as what they are given."""
 
-_ALONE = OF_THE_HOME | {"parquet"}
+_ALONE = OF_THE_HOME | {"parquet", "home"}
 """Schemes that say enough without a colon."""
 
 
@@ -257,13 +266,17 @@ def _check_said(settings: Settings, servers: tuple[Server, ...], runtime: Runtim
 
 
 def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing: AsyncExitStack) -> Runtime:
-    opened: dict[type[Source], Any] = {}
+    opened: dict[Any, Any] = {}
 
     def source(kind: type[Any]) -> Any:
         if kind not in opened:
-            made = _adapter(kind.port, settings, databases) if kind.port else _rows(kind, settings, databases)
-            closing.push_async_callback(made.close)
-            opened[kind] = made
+            # two kinds may be of one adapter
+            place = (kind.port, _scheme(settings, kind.port, _preferred(kind))) if kind.port else kind
+            if place not in opened:
+                made = _opened(kind, settings, databases)
+                closing.push_async_callback(made.close)
+                opened[place] = made
+            opened[kind] = opened[place]
         return opened[kind]
 
     coordination = _adapter("coordination", settings, databases)
@@ -280,6 +293,8 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
             "chart_errors": settings.chart_errors,
             "decisions": settings.decisions,
             "pyth": settings.pyth,
+            "watchlist": partial(watched, settings),
+            "alpaca": settings.alpaca,
         },
         cache_ttl_s=settings.cache.ttl_s,
         deadline_s=settings.deadline_s,
@@ -292,29 +307,40 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
     )
 
 
-def _rows(kind: type[Any], settings: Settings, databases: Databases) -> Any:
-    """A source of rows, over the database that has its tables; with the settings that it takes."""
-    databases.require(kind.group)
+def _opened(kind: type[Any], settings: Settings, databases: Databases) -> Any:
+    """A port's adapter; or a source of rows, over the database that has its tables, or of this process alone.
+
+    Of the last two either is given the settings that it takes.
+    """
+    if kind.port:
+        return _adapter(kind.port, settings, databases, _preferred(kind))
     taken = {name: getattr(settings, name) for name in getattr(kind, "takes", ())}
+    if not hasattr(kind, "group"):
+        return kind(**taken)
+    databases.require(kind.group)
     return kind(databases.of(kind.group), source="demo" if settings.is_demo else "", **taken)
 
 
-def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
+def _preferred(kind: type[Any]) -> str:
+    return getattr(kind, "prefers", "")
+
+
+def _adapter(port: str, settings: Settings, databases: Databases, prefers: str = "") -> Any:
     """A port's adapter: the scheme of its setting's URL says which file of the port's folder."""
     setting, files = ADAPTERS[port]
-    name = f"quantdeck.sources.{port}.{files[_scheme(settings, port)]}"
+    name = f"quantdeck.sources.{port}.{files[_scheme(settings, port, prefers)]}"
     connect = getattr(import_module(name), "connect", None)
     if connect is None:
         raise DeclarationError(f"{name} has no `connect(url, settings, databases)`; that is what makes it an adapter")
     return connect(_said(settings, setting), settings, databases)
 
 
-def _scheme(settings: Settings, port: str) -> str:
-    """Which adapter. Where nothing is said, `demo` in a demo world that has one, else the port's first."""
+def _scheme(settings: Settings, port: str, prefers: str = "") -> str:
+    """Which adapter. Where nothing is said, `demo` in a demo world that has one, else the preferred or the first."""
     setting, files = ADAPTERS[port]
     said = _said(settings, setting)
     if not said:
-        return "demo" if settings.is_demo and "demo" in files else next(iter(files))
+        return "demo" if settings.is_demo and "demo" in files else prefers or next(iter(files))
     scheme, colon, _ = said.partition(":")
     if scheme in files and (colon or scheme in _ALONE):
         return scheme

@@ -29,6 +29,7 @@ from quantdeck.core.clock import Clock
 from quantdeck.domain.timeframes import TIMEFRAMES
 
 __all__ = [
+    "Alerts",
     "Alpaca",
     "Backtests",
     "Cache",
@@ -291,11 +292,11 @@ class Alpaca(_Group):
     """Alpaca's market data: past bars by HTTP, new ones by a stream that `quantdeck collect alpaca` listens to."""
 
     api_key: SecretStr = Field(
-        SecretStr(""), json_schema_extra=_also("ALPACA_API_KEY"), description="the id of a key; of paper trading will do"
+        SecretStr(""),
+        json_schema_extra=_also("ALPACA_API_KEY"),
+        description="the id of a key; of paper trading will do",
     )
-    secret_key: SecretStr = Field(
-        SecretStr(""), json_schema_extra=_also("ALPACA_SECRET_KEY"), description="its secret"
-    )
+    secret_key: SecretStr = Field(SecretStr(""), json_schema_extra=_also("ALPACA_SECRET_KEY"), description="its secret")
     feed: Literal["iex", "sip"] = Field(
         "iex", description="of stocks: iex, one exchange and free, or sip, all of them and paid for"
     )
@@ -308,8 +309,20 @@ class Alpaca(_Group):
     most_counted: int = Field(100_000, ge=1, description="bars that are counted at most; they are counted by reading")
     flush_s: float = Field(60, gt=0, le=3600, description="the collector's pause between two writes")
     stall_s: float = Field(150, gt=0, description="of silence, after which it asks whether the stream still lives")
-    backoff_s: float = Field(1, gt=0, description="its first pause before it connects again; each next is twice as long")
+    backoff_s: float = Field(
+        1, gt=0, description="its first pause before it connects again; each next is twice as long"
+    )
     backoff_max_s: float = Field(120, gt=0, description="its longest such pause")
+
+
+class Alerts(_Group):
+    """Subscriptions to alerts of chart-signals. They live in the serving process."""
+
+    per_caller: int = Field(50, ge=1, description="subscriptions of one caller at most")
+    in_all: int = Field(1000, ge=1, description="subscriptions of a process at most")
+    lease_s: float = Field(86_400, gt=0, description="after which one ends that nobody has asked for")
+    kept: int = Field(50, ge=1, le=1000, description="alerts that each keeps, the newest")
+    look_every_s: float = Field(0.5, gt=0, le=2, description="pause between two looks for new bars")
 
 
 class Settings(_Group):
@@ -330,12 +343,14 @@ class Settings(_Group):
     candles: SecretStr = Field(
         SecretStr(""),
         description="embedded, the default; parquet, the folder data in the home (or parquet:////absolute/folder); "
+        "home, both of these, which is chart-signals' default; "
         "influxdb://host:8086/bucket, which is meant also where only its URL is set",
     )
     influxdb: InfluxDB = InfluxDB()
     alpaca: Alpaca = Alpaca()
     watchlist: File | None = Field(
-        None, description="file of the symbols to collect and show; default: watchlist.txt in the home, or the spec's 22"
+        None,
+        description="file of the symbols to collect and show; default: watchlist.txt in the home, or the spec's 22",
     )
 
     feeds: str = Field("", description="Pyth feeds: pyth:, the service itself and the default, or a demo world's own")
@@ -368,6 +383,7 @@ class Settings(_Group):
     risk: Risk = Risk()
 
     chart_errors: Literal["rpc", "result", "strict"] = Field("rpc", description="how chart-signals reports failures")
+    alerts: Alerts = Alerts()
     dotted_names: bool = Field(False, description="list catalog tools with dots in their names")
     cache: Cache = Cache()
     decisions: Decisions = Decisions()

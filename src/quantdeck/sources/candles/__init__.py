@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from quantdeck.core.clock import Now
 from quantdeck.core.contract import Source
@@ -56,6 +56,8 @@ class Candles(Source):
     """See the module. Symbols are in canonical spelling; bars ascend in time."""
 
     port = "candles"
+    prefers: ClassVar[str] = ""
+    """The adapter for who asks for this class where no setting names one; else it is the usual."""
 
     async def symbols(self, *, as_of: Now) -> list[str]:
         """Every symbol of which a bar had closed by then, in order."""
@@ -130,8 +132,12 @@ class Candles(Source):
             await self._write(symbol, base, tidy)
         return len(tidy)
 
+    async def store_of(self, symbol: str) -> Candles:
+        """The store that would have a symbol's series, where several are behind one; its `source` is the true one."""
+        return self
+
     async def storage(self, *, as_of: Now) -> Storage:
-        """Where the bars are that had become known by then."""
+        """Where the bars are that had become known by then; also where there are none yet."""
         return Storage(self.source)
 
     @abstractmethod

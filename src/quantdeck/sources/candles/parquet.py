@@ -28,7 +28,7 @@ from quantdeck.sources.candles.layout import begins_s, month_of, name_of
 from quantdeck.sources.candles.months import SOURCE, Months, unchanged
 from quantdeck.sources.candles.shelf import IN_MEMORY, SYMBOLS_KEPT, Shelf, Tail, keep
 
-__all__ = ["IN_MEMORY", "ParquetCandles", "connect"]
+__all__ = ["IN_MEMORY", "SOURCE", "ParquetCandles", "connect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,14 @@ class ParquetCandles(Candles):
     async def close(self) -> None:
         self._shelf.close()
 
+    async def has(self, symbol: str) -> bool:
+        """Whether there are files of a symbol."""
+        return symbol in await self._shelf.listed()
+
     async def storage(self, *, as_of: Now) -> Storage:
         """The files of all months that had begun by then."""
+        if not self.root.is_dir():
+            return Storage(str(self.root))
         last = month_of(int(as_of.timestamp()))
         paths = [
             self._shelf.path(symbol, month)
