@@ -64,7 +64,8 @@ def ruled(prev: Any, last: Any) -> dict[str, bool]:
 
 
 def walk(seed: int, many: int, size: float = 100, step: float = 1e-3) -> list[float]:
-    return (size * np.exp(np.cumsum(np.random.default_rng(seed).normal(0, step, many)))).tolist()
+    found: list[float] = (size * np.exp(np.cumsum(np.random.default_rng(seed).normal(0, step, many)))).tolist()
+    return found
 
 
 @pytest.mark.parametrize("many", [BARS_NEEDED, 36, 60, 500])

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Condition
 
 import duckdb
 
@@ -52,9 +53,15 @@ class BarFiles:
 
     def __init__(self) -> None:
         self._engine = duckdb.connect(config=_OPTIONS)
+        # A connection that is busy on another thread refuses to make a cursor, and to close while a cursor of it is.
+        self._turn = Condition()
+        self._busy = 0
 
     def close(self) -> None:
-        self._engine.close()
+        """Let go of it once nothing is read or written any more; nobody begins to, since its adapter closes too."""
+        with self._turn:
+            self._turn.wait_for(lambda: not self._busy)
+            self._engine.close()
 
     def read(self, path: Path, begins_s: int, ends_s: int) -> Month:
         """What a file holds of a month; FileNotFoundError where it is gone."""
@@ -87,7 +94,9 @@ class BarFiles:
     @contextmanager
     def _cursor(self, path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         """One of its own, for a connection serves one thread at a time. Its errors, in our words."""
-        cursor = self._engine.cursor()
+        with self._turn:
+            cursor = self._engine.cursor()
+            self._busy += 1
         try:
             yield cursor
         except duckdb.Error as error:
@@ -99,7 +108,10 @@ class BarFiles:
                 file=path.name,
             ) from error
         finally:
-            cursor.close()
+            with self._turn:
+                cursor.close()
+                self._busy -= 1
+                self._turn.notify_all()
 
 
 def _literal(path: Path) -> str:

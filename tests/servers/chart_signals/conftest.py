@@ -11,17 +11,20 @@ import numpy as np
 import orjson
 import pytest
 from mcp.shared.exceptions import MCPError
+from pydantic import SecretStr
 
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.timeframes import MINUTE
+from quantdeck.settings import Alpaca
 from quantdeck.sources.candles.home import Collected
 from tests.servers.conftest import Served
 from tests.support.bars import every
 from tests.support.desk import NOON
 
-__all__ = ["NOON_S", "Chart", "Opened", "closing_at", "of_closes"]
+__all__ = ["KEYS", "NOON_S", "Chart", "Opened", "closing_at", "of_closes"]
 
 NOON_S = int(NOON.timestamp())
+KEYS = Alpaca(api_key=SecretStr("id"), secret_key=SecretStr("secret"))
 Opened = Callable[..., Awaitable["Chart"]]
 
 

@@ -9,8 +9,7 @@ import orjson
 import pytest
 
 from quantdeck.domain.demo_instruments import INSTRUMENTS
-from quantdeck.settings import Alpaca
-from tests.servers.chart_signals.conftest import NOON_S, closing_at, of_closes
+from tests.servers.chart_signals.conftest import KEYS, NOON_S, closing_at, of_closes
 from tests.support.bars import at
 
 SPEC = json.loads(Path("docs/spec/chart_signals.json").read_text())
@@ -58,7 +57,7 @@ async def test_capabilities_are_the_specs_and_true(chart, era):
 
 
 async def test_the_data_source_is_alpaca_where_there_is_a_key_for_it(chart_at):
-    chart = await chart_at(alpaca=Alpaca(api_key="id", secret_key="secret"), candles="embedded")
+    chart = await chart_at(alpaca=KEYS, candles="embedded")
     found = await chart("get_capabilities")
     assert (found["data_source"], found["storage"]) == ("Alpaca Markets", "sqlite")
 

@@ -11,9 +11,8 @@ import pytest
 from quantdeck.domain.candles import resampled
 from quantdeck.domain.crossings import RULES, reading
 from quantdeck.domain.timeframes import TIMEFRAMES
-from quantdeck.settings import Alpaca
 from quantdeck.sources.candles import Candles
-from tests.servers.chart_signals.conftest import NOON_S, closing_at, of_closes
+from tests.servers.chart_signals.conftest import KEYS, NOON_S, closing_at, of_closes
 from tests.support.bars import at, rows, walk
 
 LENGTHS = {"1min": "1m", "5min": "5m", "15min": "15m", "1hour": "1h"}
@@ -210,7 +209,7 @@ async def test_a_symbol_without_bars_says_what_to_set(chart):
 
 
 async def test_a_watched_symbol_that_a_collector_has_a_key_for_is_merely_not_ready(chart_at):
-    chart = await chart_at(alpaca=Alpaca(api_key="id", secret_key="secret"))
+    chart = await chart_at(alpaca=KEYS)
     await chart.fill("TSLA", closing_at(prices(60)))
     found = await chart("get_signals", symbol="AAPL", timeframe="1min")
     assert (found["ready"], found["bars_available"]) == (False, 0)

@@ -111,12 +111,11 @@ class Months:
                 if merged is not None:
                     made.append((folder / f".{path.name}.{uuid4().hex}.tmp", path))
                     self._files.write(made[-1][0], merged)
-            for new, path in made:
+            for new, path in made:  # what a power cut takes is the new names: the files before have theirs still
                 new.replace(path)
         finally:
             for new, _ in made:
                 new.unlink(missing_ok=True)
-        _sync(folder)
 
     def _merged(self, path: Path, month: int, bars: Bars) -> Bars | None:
         """What a file is to hold; None where it holds that. What we would not write again is kept beside it."""
@@ -138,12 +137,3 @@ class Months:
             for left in folder.glob(".*.parquet.*.tmp"):
                 left.unlink(missing_ok=True)
             self._tidied.add(folder)
-
-
-def _sync(folder: Path) -> None:
-    """Have the names on the disk too."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

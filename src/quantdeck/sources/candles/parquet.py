@@ -59,7 +59,7 @@ class ParquetCandles(Candles):
         await self._shelf.months()
 
     async def close(self) -> None:
-        self._shelf.close()
+        await asyncio.to_thread(self._shelf.close)
 
     async def has(self, symbol: str) -> bool:
         """Whether there are files of a symbol."""
