@@ -36,11 +36,10 @@ class World:
         self, closes: list[float] | None = None, owner: str = "me", rules: tuple[str, ...] = tuple(RULES), **said: Any
     ) -> Subscription:
         bars = of(DOWN if closes is None else closes)
-        terms = {"symbol": "AAPL", "timeframe": "1min", "throttle_ms": 0, "notify": None, **terms}
-        told = {"seen_s": int(bars.time[-1]) if len(bars) else -1, "told": set(begun(bars.close))}
-        return self.alerts.add(
-            owner, terms.pop("symbol"), terms.pop("timeframe"), conditions=(), rules=rules, **told, **terms
-        )
+        symbol, timeframe = said.pop("symbol", "AAPL"), said.pop("timeframe", "1min")
+        terms: dict[str, Any] = {"throttle_ms": 0, "conditions": (), "rules": rules, **said}
+        terms |= {"seen_s": int(bars.time[-1]) if len(bars) else -1, "told": set(begun(bars.close))}
+        return self.alerts.add(owner, symbol, timeframe, notify=None, **terms)
 
     def raised(self, to: Subscription, closes: list[float]) -> list[tuple[str, ...]]:
         found = to.throttled(to.look(of(closes)), self.now)
