@@ -117,9 +117,11 @@ class App:
         return self._id if caller is None else digest(f"{caller.id} {upstream_token or ''}")[:32]
 
     async def health(self) -> list[Health]:
-        """Each source that these servers use, asked now."""
+        """Each source that these servers use, asked now; what a process has of its own is there while it is."""
         kinds = {kind for server in self.servers for c in server.contracts for kind in c.sources}
-        return await asyncio.gather(*map(self._health, sorted(kinds, key=lambda kind: kind.__name__)))
+        outside = sorted((kind for kind in kinds if _is_outside(kind)), key=lambda kind: kind.__name__, reverse=True)
+        once = {_place(self.settings, kind): kind for kind in outside}  # of two kinds in one place the first by name
+        return await asyncio.gather(*map(self._health, reversed(once.values())))
 
     async def _health(self, kind: type[Source]) -> Health:
         name = kind.__name__.lower()
@@ -270,8 +272,7 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
 
     def source(kind: type[Any]) -> Any:
         if kind not in opened:
-            # two kinds may be of one adapter
-            place = (kind.port, _scheme(settings, kind.port, _preferred(kind))) if kind.port else kind
+            place = _place(settings, kind)
             if place not in opened:
                 made = _opened(kind, settings, databases)
                 closing.push_async_callback(made.close)
@@ -315,10 +316,20 @@ def _opened(kind: type[Any], settings: Settings, databases: Databases) -> Any:
     if kind.port:
         return _adapter(kind.port, settings, databases, _preferred(kind))
     taken = {name: getattr(settings, name) for name in getattr(kind, "takes", ())}
-    if not hasattr(kind, "group"):
+    if not _is_outside(kind):
         return kind(**taken)
     databases.require(kind.group)
     return kind(databases.of(kind.group), source="demo" if settings.is_demo else "", **taken)
+
+
+def _is_outside(kind: type[Any]) -> bool:
+    """Whether it is a port or rows; else it is of this process alone."""
+    return bool(kind.port) or hasattr(kind, "group")
+
+
+def _place(settings: Settings, kind: type[Any]) -> Any:
+    """What tells sources apart: of a port the adapter, since two kinds may have the same."""
+    return (kind.port, _scheme(settings, kind.port, _preferred(kind))) if kind.port else kind
 
 
 def _preferred(kind: type[Any]) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
+from quantdeck.domain.candles import Bars
 from quantdeck.domain.crossings import reading
 from quantdeck.domain.watchlist import DEFAULT
 from tests.servers.chart_signals.conftest import closing_at
@@ -76,3 +79,26 @@ async def test_no_entry_has_a_bar_that_closes_later(chart, chart_at):
 @pytest.mark.parametrize("arguments", [{"symbol": "AAPL"}, {"x": None}])
 async def test_it_takes_no_arguments(chart, arguments):
     assert (await chart.refused("get_watchlist", **arguments))[0] == -32602
+
+
+class Counting:
+    """A store that says how often it was asked for each symbol."""
+
+    source = "counting"
+
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+
+    async def store_of(self, symbol: str) -> Counting:
+        return self
+
+    async def newest(self, symbol: str, *_: object, **__: object) -> Bars:
+        self.asked[symbol] += 1
+        return closing_at(prices(1))
+
+
+async def test_each_symbol_is_read_once(chart):
+    store = Counting()
+    chart.served.app.runtime.source = lambda kind: store
+    await chart("get_watchlist")
+    assert store.asked == dict.fromkeys(DEFAULT.symbols, 1)
