@@ -54,10 +54,10 @@ async def closes(candles: Candles, symbol: str) -> list[float]:
 async def test_either_alone_is_read_whole(stores):
     await stores.rows.write("AAPL", MINUTE, BARS)
     assert await closes(stores.both, "AAPL") == BARS.close.tolist()
-    assert (await stores.both.store_of("AAPL")).source == "sqlite"
+    assert (await stores.both.store_of("AAPL", as_of=FAR)).source == "sqlite"
     await stores.files.write("TSLA", MINUTE, OTHER)
     assert await closes(stores.both, "TSLA") == OTHER.close.tolist()
-    assert (await stores.both.store_of("TSLA")).source == "parquet"
+    assert (await stores.both.store_of("TSLA", as_of=FAR)).source == "parquet"
     assert await stores.both.symbols(as_of=FAR) == ["AAPL", "TSLA"]
     await stores.both.ping()
 

@@ -89,7 +89,7 @@ class Counting:
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
 
-    async def store_of(self, symbol: str) -> Counting:
+    async def store_of(self, symbol: str, *, as_of: object) -> Counting:
         return self
 
     async def newest(self, symbol: str, *_: object, **__: object) -> Bars:

@@ -26,7 +26,7 @@ async def closed_bars(
     candles: Candles, symbol: str, timeframe: str, now: Now, count: int = BARS_USED
 ) -> tuple[Bars, str]:
     """The newest closed bars by one read, and the name of the store that has them."""
-    store = await candles.store_of(symbol)
+    store = await candles.store_of(symbol, as_of=now)
     try:
         return await store.newest(symbol, LENGTHS[timeframe], count, as_of=now), store.source
     except FinerThanStored as error:

@@ -132,8 +132,8 @@ class Candles(Source):
             await self._write(symbol, base, tidy)
         return len(tidy)
 
-    async def store_of(self, symbol: str) -> Candles:
-        """The store that would have a symbol's series, where several are behind one; its `source` is the true one."""
+    async def store_of(self, symbol: str, *, as_of: Now) -> Candles:
+        """The store that a symbol is read from, where several are behind one; its `source` is the true one."""
         return self
 
     async def storage(self, *, as_of: Now) -> Storage:

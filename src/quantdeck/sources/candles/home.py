@@ -44,7 +44,10 @@ class Home(Collected):
         await self._files.close()
         await self._rows.close()
 
-    async def store_of(self, symbol: str) -> Candles:
+    async def store_of(self, symbol: str, *, as_of: Now) -> Candles:
+        return await self._store_of(symbol)
+
+    async def _store_of(self, symbol: str) -> Candles:
         try:
             if await self._files.has(symbol):
                 return self._files
@@ -80,7 +83,7 @@ class Home(Collected):
         return files + [series for series in rows if series.symbol not in filed]
 
     async def _series(self, symbol: str) -> Series | None:
-        return await (await self.store_of(symbol))._series(symbol)
+        return await (await self._store_of(symbol))._series(symbol)
 
     async def _between(self, series: Series, start_s: int, end_s: int) -> Bars:
         return await self._of(series)._between(series, start_s, end_s)
@@ -96,7 +99,7 @@ class Home(Collected):
 
     async def write(self, symbol: str, base: Timeframe, bars: Bars) -> int:
         try:
-            store = await self.store_of(symbol)
+            store = await self._store_of(symbol)
             there = await store._series(symbol)
         except NotConfigured:
             there = None
