@@ -24,7 +24,7 @@ from tests.support.desk import NOON
 __all__ = ["KEYS", "NOON_S", "Chart", "Opened", "closing_at", "of_closes"]
 
 NOON_S = int(NOON.timestamp())
-KEYS = Alpaca(api_key=SecretStr("id"), secret_key=SecretStr("secret"))
+KEYS = Alpaca(api_key=SecretStr("id"), secret_key=SecretStr("secret"), fill=False)
 Opened = Callable[..., Awaitable["Chart"]]
 
 
