@@ -323,8 +323,8 @@ def _opened(kind: type[Any], settings: Settings, databases: Databases) -> Any:
 
 
 def _is_outside(kind: type[Any]) -> bool:
-    """Whether it is a port or rows; else it is of this process alone."""
-    return bool(kind.port) or hasattr(kind, "group")
+    """Whether it is something that may be away; with a group of no name it is of this process alone."""
+    return getattr(kind, "group", None) != ""
 
 
 def _place(settings: Settings, kind: type[Any]) -> Any:

@@ -84,6 +84,7 @@ class Alerts(Source):
     """All subscriptions of a process. Each has an owner and a lease, which every look at it renews."""
 
     source = "memory"
+    group = ""  # no tables
     takes = ("alerts",)
 
     def __init__(self, alerts: Limits, clock: Callable[[], float] = time.monotonic) -> None:
