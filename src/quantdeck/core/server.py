@@ -51,7 +51,6 @@ class Server:
     purpose: str  # one line for people and lists
     instructions: str = ""  # for the model: units, spelling, what to call first
     tools: tuple[Contract, ...] = ()
-    methods: tuple[str, ...] = ()  # tools that are also methods of JSON-RPC by their names
     resources: tuple[Resource, ...] = ()
     templates: tuple[ResourceTemplate, ...] = ()
     prompts: tuple[Prompt, ...] = ()

@@ -53,6 +53,7 @@ class Chart(Spec):
     unauthorized = UNAUTHORIZED
     internal = INTERNAL
     unavailable = UNAVAILABLE
+    methods = frozenset({"subscribe_alerts"})
     common = (UNAVAILABLE, INVALID_PARAMS, UNAUTHORIZED, INTERNAL)
 
     def tool(

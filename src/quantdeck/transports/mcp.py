@@ -30,6 +30,7 @@ from quantdeck.core.errors import SourceError
 from quantdeck.core.server import Complete, Resource, ResourceTemplate, Server
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.dialects.replies import smaller_form
+from quantdeck.dialects.spec import Spec
 from quantdeck.transports.merging import merged
 from quantdeck.transports.sdk_seams import accepts_calls, connection_of, is_modern, no_tracing
 from quantdeck.transports.sessions import Sessions
@@ -85,7 +86,7 @@ class Endpoint:
         self.sessions = Sessions()
         self.tools = [(contract, _listed(contract, dotted=dotted)) for contract in server.tools]
         self.by_name = {name: c for c in server.tools for name in (c.name, c.listed)}
-        self.methods = {name: self.by_name[name] for name in server.methods}
+        self.methods = {c.name: c for c in server.tools if isinstance(c.dialect, Spec) and c.name in c.dialect.methods}
         self._watchers = watchers
         self.templates = [(_pattern(offer.uri_template), offer) for offer in server.templates]
         self.sdk = self._sdk()

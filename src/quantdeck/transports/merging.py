@@ -16,7 +16,6 @@ def merged(servers: tuple[Server, ...]) -> Server:
         purpose="; ".join(server.purpose for server in servers),
         instructions="\n\n".join(f"{s.name}: {s.instructions}" for s in servers if s.instructions),
         tools=tuple(tool for server in servers for tool in server.tools),
-        methods=tuple(method for server in servers for method in server.methods),
         resources=tuple(resource for server in servers for resource in server.resources),
         templates=tuple(template for server in servers for template in server.templates),
         prompts=tuple(prompt for server in servers for prompt in server.prompts),

@@ -25,7 +25,6 @@ SERVER = Server(
         "unsubscribe_alerts",
         "list_alerts",
     ),
-    methods=("subscribe_alerts",),
     templates=(
         ResourceTemplate(
             uri_template="chart-signals://alerts/{subscription_id}", read=alert_ring, mime_type="application/json"
