@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from quantdeck.app import App, open_app
 from quantdeck.connections.database import Database
@@ -13,6 +14,7 @@ from quantdeck.core.contract import Contract, Source
 from quantdeck.core.errors import SourceError, Unreachable
 from quantdeck.core.server import Server
 from quantdeck.dialects.tradestream import tradestream
+from quantdeck.servers import load
 from quantdeck.settings import MisconfiguredError, Settings
 
 CLOSED: list[str] = []
@@ -83,3 +85,10 @@ async def test_the_homes_own_adapter_may_be_named_with_or_without_a_colon(tmp_pa
     for said in ("", "embedded", "embedded:"):
         async with open_app(Settings(home=tmp_path, state=said), ()):
             pass
+
+
+async def test_health_names_each_place_once_and_nothing_that_is_the_process_own(tmp_path):
+    servers = (load("market-data-mcp"), load("chart-signals"))
+    for said, named in (("", ["candles", "collected"]), ("embedded", ["candles"])):
+        async with open_app(Settings(home=tmp_path, candles=SecretStr(said)), servers) as app:
+            assert [found.source for found in await app.health()] == named

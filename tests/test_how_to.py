@@ -20,6 +20,12 @@ SHOWN = {
         '"open":84010.5,"high":84600.0,"low":83950.0,"close":84550.0,"volume":63.75',
         "no 1m can be made",
     ],
+    "be-told-of-crossings": [
+        '"price":344.47',
+        '"bb_breakout_dn":true',
+        '"next_open":"Tomorrow 9:30 AM ET"',
+        "chart-signals://alerts/",
+    ],
     "bring-a-portfolio": ["positions: 1 added", '"max_size":0.01627906976744186', "positions: 1 as they were"],
     "write-events": [
         '"strategy":"SMA_CROSS","parameters":{"fast":10,"slow":30}',

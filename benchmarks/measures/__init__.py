@@ -2,5 +2,5 @@
 
 NAMES = (
     "stdio", "http", "start", "desk", "candles", "events", "market", "backtest", "backtester", "pyth", "sweep",
-    "collector",
+    "chart", "collector",
 )  # fmt: skip

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -26,6 +27,7 @@ from quantdeck.ids import fresh_id
 from quantdeck.observability import calls, logs
 from quantdeck.observability.metrics import Metrics
 from quantdeck.settings import MisconfiguredError, Settings
+from quantdeck.sources.watchlist import watched
 
 __all__ = ["ADAPTERS", "App", "Health", "open_app", "running"]
 
@@ -115,9 +117,11 @@ class App:
         return self._id if caller is None else digest(f"{caller.id} {upstream_token or ''}")[:32]
 
     async def health(self) -> list[Health]:
-        """Each source that these servers use, asked now."""
+        """Each source that these servers use, asked now; what a process has of its own is there while it is."""
         kinds = {kind for server in self.servers for c in server.contracts for kind in c.sources}
-        return await asyncio.gather(*map(self._health, sorted(kinds, key=lambda kind: kind.__name__)))
+        outside = sorted((kind for kind in kinds if _is_outside(kind)), key=lambda kind: kind.__name__, reverse=True)
+        once = {_place(self.settings, kind): kind for kind in outside}  # of two kinds in one place the first by name
+        return await asyncio.gather(*map(self._health, reversed(once.values())))
 
     async def _health(self, kind: type[Source]) -> Health:
         name = kind.__name__.lower()
@@ -140,7 +144,7 @@ class App:
         said = _said(self.settings, setting)
         if said.endswith(":"):  # the scheme alone: its group of settings has the address
             return f"QUANTDECK_{said[:-1].upper()}__URL"
-        at_home = not kind.port or _scheme(self.settings, kind.port) in OF_THE_HOME
+        at_home = not kind.port or _scheme(self.settings, kind.port, _preferred(kind)) in {*OF_THE_HOME, "home"}
         return "QUANTDECK_HOME" if at_home and not said else f"QUANTDECK_{setting.upper()}"
 
 
@@ -159,7 +163,15 @@ ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "backtester": ("backtester", {"embedded": "inprocess", "grpc": "grpc", "grpcs": "grpc", "ray": "ray"}),
     "candles": (
         "candles",
-        {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb", "alpaca": "alpaca"},
+        {
+            "embedded": "embedded",
+            "parquet": "parquet",
+            "home": "home",
+            "demo": "demo",
+            "influxdb": "influxdb",
+            "influxdbs": "influxdb",
+            "alpaca": "alpaca",
+        },
     ),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
     "pyth": ("feeds", {"pyth": "http", "demo": "demo"}),
@@ -173,6 +185,9 @@ OF_THE_HOME = frozenset({"embedded", "demo"})
 
 ONLY_COMPUTES = frozenset({"backtester"})
 """Ports that have no data of their own: what they say is as synthetic as what they are given."""
+
+_ALONE = OF_THE_HOME | {"parquet", "home"}
+"""Schemes that say enough without a colon."""
 
 
 @asynccontextmanager
@@ -257,13 +272,16 @@ def _check_said(settings: Settings, servers: tuple[Server, ...], runtime: Runtim
 
 
 def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing: AsyncExitStack) -> Runtime:
-    opened: dict[type[Source], Any] = {}
+    opened: dict[Any, Any] = {}
 
     def source(kind: type[Any]) -> Any:
         if kind not in opened:
-            made = _adapter(kind.port, settings, databases) if kind.port else _rows(kind, settings, databases)
-            closing.push_async_callback(made.close)
-            opened[kind] = _filled(made, kind, settings, closing)
+            place = _place(settings, kind)
+            if place not in opened:
+                made = _opened(kind, settings, databases)
+                closing.push_async_callback(made.close)
+                opened[place] = made
+            opened[kind] = _filled(opened[place], kind, settings, closing)
         return opened[kind]
 
     coordination = _adapter("coordination", settings, databases)
@@ -280,6 +298,8 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
             "chart_errors": settings.chart_errors,
             "decisions": settings.decisions,
             "pyth": settings.pyth,
+            "watchlist": partial(watched, settings),
+            "alpaca": settings.alpaca,
         },
         cache_ttl_s=settings.cache.ttl_s,
         deadline_s=settings.deadline_s,
@@ -292,17 +312,38 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
     )
 
 
-def _rows(kind: type[Any], settings: Settings, databases: Databases) -> Any:
-    """A source of rows, over the database that has its tables; with the settings that it takes."""
-    databases.require(kind.group)
+def _opened(kind: type[Any], settings: Settings, databases: Databases) -> Any:
+    """A port's adapter; or a source of rows, over the database that has its tables, or of this process alone.
+
+    Of the last two either is given the settings that it takes.
+    """
+    if kind.port:
+        return _adapter(kind.port, settings, databases, _preferred(kind))
     taken = {name: getattr(settings, name) for name in getattr(kind, "takes", ())}
+    if not _is_outside(kind):
+        return kind(**taken)
+    databases.require(kind.group)
     return kind(databases.of(kind.group), source="demo" if settings.is_demo else "", **taken)
 
 
-def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
+def _is_outside(kind: type[Any]) -> bool:
+    """Whether it is something that may be away; with a group of no name it is of this process alone."""
+    return getattr(kind, "group", None) != ""
+
+
+def _place(settings: Settings, kind: type[Any]) -> Any:
+    """What tells sources apart: of a port the adapter, since two kinds may have the same."""
+    return (kind.port, _scheme(settings, kind.port, _preferred(kind))) if kind.port else kind
+
+
+def _preferred(kind: type[Any]) -> str:
+    return getattr(kind, "prefers", "")
+
+
+def _adapter(port: str, settings: Settings, databases: Databases, prefers: str = "") -> Any:
     """A port's adapter: the scheme of its setting's URL says which file of the port's folder."""
     setting, files = ADAPTERS[port]
-    name = f"quantdeck.sources.{port}.{files[_scheme(settings, port)]}"
+    name = f"quantdeck.sources.{port}.{files[_scheme(settings, port, prefers)]}"
     connect = getattr(import_module(name), "connect", None)
     if connect is None:
         raise DeclarationError(f"{name} has no `connect(url, settings, databases)`; that is what makes it an adapter")
@@ -322,14 +363,14 @@ def _filled(made: Any, kind: type[Any], settings: Settings, closing: AsyncExitSt
     return view
 
 
-def _scheme(settings: Settings, port: str) -> str:
-    """Which adapter. Where nothing is said, `demo` in a demo world that has one, else the port's first."""
+def _scheme(settings: Settings, port: str, prefers: str = "") -> str:
+    """Which adapter. Where nothing is said, `demo` in a demo world that has one, else the preferred or the first."""
     setting, files = ADAPTERS[port]
     said = _said(settings, setting)
     if not said:
-        return "demo" if settings.is_demo and "demo" in files else next(iter(files))
+        return "demo" if settings.is_demo and "demo" in files else prefers or next(iter(files))
     scheme, colon, _ = said.partition(":")
-    if scheme in files and (colon or scheme in OF_THE_HOME):
+    if scheme in files and (colon or scheme in _ALONE):
         return scheme
     # What was said may hold a password, so only what is surely none of it is repeated.
     begins = f"begins with {scheme}:" if colon and _SCHEME.fullmatch(scheme) else "is no URL"

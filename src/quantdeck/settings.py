@@ -29,6 +29,7 @@ from quantdeck.core.clock import Clock
 from quantdeck.domain.timeframes import TIMEFRAMES
 
 __all__ = [
+    "Alerts",
     "Alpaca",
     "Backtests",
     "Cache",
@@ -310,6 +311,16 @@ class Alpaca(_Group):
     backoff_max_s: float = Field(120, gt=0, description="its longest such pause")
 
 
+class Alerts(_Group):
+    """Subscriptions to alerts of chart-signals. They live in the serving process."""
+
+    per_caller: int = Field(50, ge=1, description="subscriptions of one caller at most")
+    in_all: int = Field(1000, ge=1, description="subscriptions of a process at most")
+    lease_s: float = Field(86_400, gt=0, description="after which one ends that nobody has asked for")
+    kept: int = Field(50, ge=1, le=1000, description="alerts that each keeps, the newest")
+    look_every_s: float = Field(0.5, gt=0, le=2, description="pause between two looks for new bars")
+
+
 class Settings(_Group):
     """What a process reads when it starts, and never again."""
 
@@ -327,7 +338,9 @@ class Settings(_Group):
 
     candles: SecretStr = Field(
         SecretStr(""),
-        description="embedded, the default, influxdb://host:8086/bucket or alpaca:; influxdb also where its URL is set",
+        description="embedded, the default; parquet, the folder data in the home (or parquet:////absolute/folder); "
+        "home, both of these, which is chart-signals' default; influxdb://host:8086/bucket, which is meant also where "
+        "only its URL is set; or alpaca:",
     )
     influxdb: InfluxDB = InfluxDB()
     alpaca: Alpaca = Alpaca()
@@ -365,6 +378,7 @@ class Settings(_Group):
     risk: Risk = Risk()
 
     chart_errors: Literal["rpc", "result", "strict"] = Field("rpc", description="how chart-signals reports failures")
+    alerts: Alerts = Alerts()
     dotted_names: bool = Field(False, description="list catalog tools with dots in their names")
     cache: Cache = Cache()
     decisions: Decisions = Decisions()

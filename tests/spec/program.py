@@ -28,9 +28,11 @@ from quantdeck.core.dialect import Dialect
 from quantdeck.core.errors import ErrorCode
 from quantdeck.core.server import Server
 from quantdeck.dialects import backtest_events, catalog, chart, pyth, tradestream
-from quantdeck.domain import event_types
+from quantdeck.domain import crossings, event_types, watchlist
 from quantdeck.listing import prompts, resources
+from quantdeck.servers.chart_signals import get_capabilities
 from quantdeck.settings import Http, Settings
+from quantdeck.sources.candles import layout, shelf
 from quantdeck.transports.collector_http import CollectorApp
 from quantdeck.transports.mcp import mcp_server
 from quantdeck.transports.watchers import Watchers
@@ -100,11 +102,11 @@ def _fields(schema: Any) -> Iterator[str]:
 
 
 def _adapters(kind: type[Source]) -> list[str]:
-    """Where this kind of source can come from: a relational database, or what a URL may choose."""
+    """Where this kind of source can come from: a relational database, what a URL may choose, or the process itself."""
     port = kind.__module__.removeprefix("quantdeck.sources.").split(".")[0]
     if port == "sql":
         return ["sqlite", "postgresql"]
-    return sorted(set(ADAPTERS[port][1].values()))
+    return sorted(set(ADAPTERS[port][1].values())) if port in ADAPTERS else [kind.source]
 
 
 # facts that several specs speak of
@@ -176,6 +178,19 @@ def _chart() -> dict[str, Any]:
     failed = answers.failure(chart.chart, chart.INSUFFICIENT_DATA, symbol="AAPL")
     return {
         "transports": _transports(),
+        "version": get_capabilities.VERSION,
+        "indicators": {
+            "ema": crossings.EMA,
+            "sma": crossings.SMA,
+            "macd": list(crossings.MACD),
+            "rsi": crossings.RSI,
+            "bb": list(crossings.BB),
+            "min_bars": crossings.BARS_NEEDED,
+            "max_bars_in_memory": shelf.IN_MEMORY,
+        },
+        "crossing_rules": {name: _written(rule) for name, rule in crossings.RULES.items()},
+        "storage": dict(_paths()),
+        "watchlist": {"stocks": list(watchlist.DEFAULT.stocks), "crypto": list(watchlist.DEFAULT.crypto)},
         "error_codes": {code.code: code.description for code in _codes_in(chart)} | asyncio.run(_unknown_method()),
         "error_data_example": shape(failed.body, opaque={"data"}),
         "http": {
@@ -188,6 +203,21 @@ def _chart() -> dict[str, Any]:
 
 def _framework() -> str:
     return type(CollectorApp(None, Http(), "")._app).__name__  # type: ignore[arg-type]
+
+
+def _written(rule: Iterable[crossings.Comparison]) -> str:
+    """A rule as the spec writes it; the width of the bands has no name there."""
+    written = " and ".join(f"{compared.left} {compared.sign} {compared.right}" for compared in rule)
+    return written.replace("last.bb_width", "(bb_upper - bb_lower) / bb_middle")
+
+
+def _paths() -> Iterator[tuple[str, str]]:
+    """Where a symbol's bars of a month are, as the spec writes it."""
+    for symbol, written in (("SYMBOL", "{SYMBOL}"), ("SYMBOL/USD", "{SYMBOL_USD}")):
+        name = layout.name_of(symbol)
+        assert name is not None
+        path = f"data/{name.folder}/{name.file(0)}".replace(name.stem, written).replace("1970-01", "{YYYY-MM}")
+        yield name.folder.split("/")[0], path
 
 
 async def _unknown_method() -> dict[str, str]:

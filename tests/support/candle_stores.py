@@ -14,11 +14,11 @@ from quantdeck.connections.databases import Databases
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.timeframes import Timeframe
 from quantdeck.settings import InfluxDB, Settings
-from quantdeck.sources.candles import Candles, embedded, influxdb
+from quantdeck.sources.candles import Candles, embedded, influxdb, parquet
 from tests.support import influxdb as influx_server
 from tests.support.alpaca_place import new_market
 
-__all__ = ["FEATURES", "KINDS", "EmbeddedPlace", "Kind", "Place"]
+__all__ = ["FEATURES", "KINDS", "EmbeddedPlace", "Kind", "ParquetPlace", "Place"]
 
 FEATURES = frozenset({"writing", "any base", "exact values", "any symbol", "forgetting", "whole writes", "snapshots"})
 """What tests rely on beyond reading, and a kind may say that it lacks."""
@@ -91,6 +91,31 @@ async def _influxdb(folder: Path) -> InfluxPlace:
 
 
 @dataclass(frozen=True)
+class ParquetPlace:
+    """A home with a folder of Parquet files."""
+
+    home: Path
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Candles]:
+        settings = Settings(home=self.home)
+        candles = parquet.connect("parquet:", settings, Databases(settings))
+        try:
+            yield candles
+        finally:
+            await candles.close()
+
+    async def fill(self, symbol: str, base: Timeframe, bars: Bars) -> None:
+        async with self.open() as candles:
+            await candles.write(symbol, base, bars)
+
+
+async def _parquet(folder: Path) -> ParquetPlace:
+    (folder / "data").mkdir(parents=True)
+    return ParquetPlace(folder)
+
+
+@dataclass(frozen=True)
 class Kind:
     """An adapter: how to make an empty place for it, and what it lacks of FEATURES, each with the reason."""
 
@@ -101,6 +126,14 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     "embedded": Kind(_embedded),
+    "parquet": Kind(
+        _parquet,
+        lacks={
+            "any base": "its paths say 1min, as the spec has them",
+            "any symbol": "a file is called after a ticker or a pair, and nothing else reaches a path",
+            "snapshots": "files are replaced one by one, and nothing holds the others back meanwhile",
+        },
+    ),
     "influxdb": Kind(
         _influxdb,
         marks=(pytest.mark.services,),

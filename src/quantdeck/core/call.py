@@ -126,6 +126,7 @@ class Call:
     user_agent: str | None = None
     peer: str | None = None
     request_bytes: int = 0
+    notify: Callable[[str, Any], Awaitable[None]] | None = None  # the connection, while it lasts
     context: Any = None  # the protocol's own context of the request, for what only it can do
 
     started: float = field(default_factory=time.perf_counter)
@@ -235,9 +236,8 @@ def validate(contract: Contract) -> Wrapper:
         except ValidationError as error:
             raise contract.dialect.refuse(contract, error) from None
         except TypeError:  # orjson's
-            raise contract.dialect.invalid(
-                "Invalid arguments: text that is no Unicode, an integer beyond 64 bits or too deep a nesting"
-            ) from None
+            said = "Invalid arguments: text that is no Unicode, an integer beyond 64 bits or too deep a nesting"
+            raise contract.dialect.invalid(said) from None
         call.values = dict(values.__dict__)
         call.refresh = call.values.pop(contract.dialect.refresh, False)
         return await proceed(call)

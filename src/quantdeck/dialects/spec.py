@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,6 +16,9 @@ __all__ = ["Spec"]
 
 
 class Spec(Dialect):
+    methods: ClassVar[frozenset[str]] = frozenset()
+    """Tools that the spec calls as methods of JSON-RPC as well, by the same names."""
+
     def wrap(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The output schema of the whole answer, given that of its data."""
         return schema

@@ -30,10 +30,11 @@ from quantdeck.core.errors import SourceError
 from quantdeck.core.server import Complete, Resource, ResourceTemplate, Server
 from quantdeck.core.wire import Answer, RpcFailure
 from quantdeck.dialects.replies import smaller_form
+from quantdeck.dialects.spec import Spec
 from quantdeck.transports.merging import merged
 from quantdeck.transports.sdk_seams import accepts_calls, connection_of, is_modern, no_tracing
 from quantdeck.transports.sessions import Sessions
-from quantdeck.transports.watchers import MAX_WATCHED, Watchers
+from quantdeck.transports.watchers import MAX_WATCHED, Watchers, notifier
 
 __all__ = ["CALLER_KEY", "UPSTREAM_HEADER", "Endpoint", "is_valid", "is_well_formed", "mcp_server"]
 
@@ -85,6 +86,7 @@ class Endpoint:
         self.sessions = Sessions()
         self.tools = [(contract, _listed(contract, dotted=dotted)) for contract in server.tools]
         self.by_name = {name: c for c in server.tools for name in (c.name, c.listed)}
+        self.methods = {c.name: c for c in server.tools if isinstance(c.dialect, Spec) and c.name in c.dialect.methods}
         self._watchers = watchers
         self.templates = [(_pattern(offer.uri_template), offer) for offer in server.templates]
         self.sdk = self._sdk()
@@ -135,7 +137,15 @@ class Endpoint:
         if plain:
             return await self.answer(ctx, raw=self.raw)
         with _contained(ctx):
+            if ctx.method in self.methods and ctx.request_id is not None and accepts_calls(ctx):
+                return await self._method(ctx, self.methods[ctx.method])
             return await call_next(ctx)
+
+    async def _method(self, ctx: Any, contract: Contract) -> Any:
+        """A tool that its spec calls by its name as well: its arguments are the params, its answer is the result."""
+        given = {name: value for name, value in (ctx.params or {}).items() if name != "_meta"}
+        data = self._data(ctx, await self._run(ctx, contract, given))
+        return {**data, "resultType": "complete"} if is_modern(ctx) else data
 
     async def answer(self, ctx: Any, *, raw: bool) -> dict[str, Any]:
         """The result of a well-formed `tools/call`; `raw` where its encoder takes encoded JSON as it is."""
@@ -189,6 +199,7 @@ class Endpoint:
             user_agent=headers.get("user-agent"),
             peer=request.client.host if request is not None and request.client else None,
             request_bytes=_size(arguments),
+            notify=notifier(ctx),
             context=ctx,
         )
 

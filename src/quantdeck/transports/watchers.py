@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import weakref
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import mcp_types as t
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
-from quantdeck.transports.sdk_seams import connection_of
+from quantdeck.transports.sdk_seams import connection_of, is_modern
 
-__all__ = ["MAX_WATCHED", "Watchers"]
+__all__ = ["MAX_WATCHED", "Watchers", "notifier"]
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +98,24 @@ class Watchers:
         """End the open streams decently, so that a shutdown need not wait for them."""
         self._closed = True
         self._listening.close()
+
+
+def notifier(ctx: Any) -> Callable[[str, Any], Awaitable[None]] | None:
+    """What sends a legacy connection notifications of a spec's own; one that does not read loses them.
+
+    Modern clients have no connection to send anything to, and others none that outlives the call.
+    """
+    if is_modern(ctx):
+        return None
+    connection = weakref.ref(connection_of(ctx))
+
+    async def notify(method: str, params: Any) -> None:
+        if (still := connection()) is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GRACE_S):
+                    await still.notify(method, params)
+
+    return notify
 
 
 async def _deliver(connection: Any, untold: dict[str, bool]) -> None:

@@ -45,7 +45,7 @@ class Job:
     bars: Bars
     terms: Terms = field(default_factory=Terms)
 
-    def closed(self, as_of: Now) -> Job:
+    def closed(self, *, as_of: Now) -> Job:
         """The same over the bars that had closed by then."""
         end = self.bars.time.searchsorted(closed_before(as_of.timestamp(), self.timeframe))
         return replace(self, bars=self.bars[: int(end)])
@@ -66,11 +66,11 @@ class Backtester(Source):
 
         Raises UnfitParametersError for numbers with which nothing can be computed. Whoever stops waiting ends the job.
         """
-        return await self._run(job.closed(as_of), tell)
+        return await self._run(job.closed(as_of=as_of), tell)
 
     async def whole(self, job: Job, tell: Tell = nobody, *, as_of: Now) -> Backtest:
         """The same with its trades and its equity curve, where the adapter knows them."""
-        return await self._whole(job.closed(as_of), tell)
+        return await self._whole(job.closed(as_of=as_of), tell)
 
     @abstractmethod
     async def _run(self, job: Job, tell: Tell) -> Metrics:

@@ -63,7 +63,7 @@ def record(path: Path, job: Job, made: Backtest, *, as_of: Now, unwanted: Event 
 
     The run is known from `as_of` on. `made` is what the engine made of the bars of this job that had closed by then.
     """
-    job = job.closed(as_of)
+    job = job.closed(as_of=as_of)
     runnable = job.spec.instantiate(job.parameters)
     about = {
         "symbol": job.symbol, "timeframe": job.timeframe.name, "parameters": dict(job.parameters),

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from quantdeck.core.clock import Now
 from quantdeck.core.contract import Source
@@ -24,7 +24,7 @@ from quantdeck.domain.timeframes import FinerThanStored, Timeframe
 if TYPE_CHECKING:
     from quantdeck.core.call import Call
 
-__all__ = ["Candles", "Series", "is_storable", "off_the_loop"]
+__all__ = ["Candles", "Series", "Storage", "is_storable", "off_the_loop"]
 
 T = TypeVar("T")
 
@@ -47,10 +47,20 @@ class Series:
     last_s: int
 
 
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where bars are, in words for people, and how much room they take; 0 where nothing here holds them."""
+
+    place: str
+    size_bytes: int = 0
+
+
 class Candles(Source):
     """See the module. Symbols are in canonical spelling; bars ascend in time."""
 
     port = "candles"
+    prefers: ClassVar[str] = ""
+    """The adapter for who asks for this class where no setting names one; else it is the usual."""
 
     @classmethod
     def from_call(cls, call: Call) -> Self:
@@ -131,6 +141,14 @@ class Candles(Source):
         if len(tidy):
             await self._write(symbol, base, tidy)
         return len(tidy)
+
+    async def store_of(self, symbol: str, *, as_of: Now) -> Candles:
+        """The store that a symbol is read from, where several are behind one; its `source` is the true one."""
+        return self
+
+    async def storage(self, *, as_of: Now) -> Storage:
+        """Where the bars are that had become known by then; also where there are none yet."""
+        return Storage(self.source)
 
     @abstractmethod
     async def forget(self, symbol: str) -> None:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
 
 from quantdeck.connections.database import Database, Row
 from quantdeck.connections.databases import MARKET, Databases
+from quantdeck.core.clock import Now
 from quantdeck.core.errors import NotConfigured, QueryFailed
 from quantdeck.domain.candles import Bars, joined
 from quantdeck.domain.timeframes import TIMEFRAMES, Timeframe
 from quantdeck.settings import MisconfiguredError, Settings
-from quantdeck.sources.candles import Candles, Series, is_storable, off_the_loop
+from quantdeck.sources.candles import Candles, Series, Storage, is_storable, off_the_loop
 from quantdeck.sources.candles.chunks import PLACES, Chunk, chunk_of, chunks_of, decoded, merged, opens
 
-__all__ = ["Embedded", "connect"]
+__all__ = ["Embedded", "Held", "connect"]
 
 T = TypeVar("T")
 
@@ -68,13 +70,21 @@ class Held(Series):
 class Embedded(Candles):
     """See the port. Its file is made by the first write."""
 
-    def __init__(self, database: Database, make: Callable[[], Awaitable[None]], *, source: str = "sqlite") -> None:
+    def __init__(
+        self, database: Database, make: Callable[[], Awaitable[None]], *, home: Path, source: str = "sqlite"
+    ) -> None:
         self.source = source
+        self._home = home
         self._database = database
         self._make = make
 
     async def ping(self) -> None:
         await self._database.ping()
+
+    async def storage(self, *, as_of: Now) -> Storage:
+        """The file and its log; how large they were at another time nobody knows."""
+        files = [self._home / f"{MARKET}.db{ending}" for ending in ("", "-wal")]
+        return Storage(str(self._home), sum(file.stat().st_size for file in files if file.exists()))
 
     def snapshot(self) -> AbstractAsyncContextManager[None]:
         return self._database.snapshot()
@@ -167,7 +177,7 @@ def connect(url: str, settings: Settings, databases: Databases) -> Embedded:
     if url.partition(":")[2]:
         raise MisconfiguredError("QUANTDECK_CANDLES says more than embedded, whose file is market.db in QUANTDECK_HOME")
     source = "demo" if settings.is_demo else "sqlite"
-    return Embedded(databases.of(MARKET), databases.make_market, source=source)
+    return Embedded(databases.of(MARKET), databases.make_market, home=settings.home_path, source=source)
 
 
 def _held(row: Row) -> Held:

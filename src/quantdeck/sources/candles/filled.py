@@ -17,7 +17,7 @@ from quantdeck.core.errors import NotConfigured
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.timeframes import Timeframe
 from quantdeck.settings import Settings
-from quantdeck.sources.candles import Candles, Series
+from quantdeck.sources.candles import Candles, Series, Storage
 from quantdeck.sources.candles.alpaca import AlpacaCandles, is_sold_there
 
 if TYPE_CHECKING:
@@ -89,6 +89,12 @@ class Filled(Candles):
             with suppress(NotConfigured):
                 await held.enter_async_context(self.store.snapshot())
             yield
+
+    async def store_of(self, symbol: str, *, as_of: Now) -> Candles:
+        return await (await self._of(symbol, as_of)).store_of(symbol, as_of=as_of)
+
+    async def storage(self, *, as_of: Now) -> Storage:
+        return await self.store.storage(as_of=as_of)
 
     async def write(self, symbol: str, base: Timeframe, bars: Bars) -> int:
         return await self.store.write(symbol, base, bars)
