@@ -38,8 +38,10 @@ __all__ = [
     "InfluxDB",
     "MisconfiguredError",
     "PostgreSQL",
+    "Redis",
     "Risk",
     "Settings",
+    "SharedState",
 ]
 
 
@@ -181,6 +183,22 @@ class Grpc(_Group):
     )
 
 
+class Redis(_Group):
+    """What replicas have in common, where QUANTDECK_STATE names a Redis."""
+
+    max_connections: int = Field(16, ge=1, description="never more than this many in one pool, of which there are two")
+    connect_s: float = Field(2, gt=0, description="longest wait for a connection, new or free")
+    read_s: float = Field(5, gt=0, description="longest silence of a server that was asked")
+    prefix: str = Field("quantdeck:", pattern=r"^[^{}\s]{0,64}$", description="of every key")
+
+
+class SharedState(_Group):
+    """What one correlation id may keep in the catalog's shared state."""
+
+    quota_mb: float = Field(16, gt=0, description="size of its values together, in MiB")
+    quota_keys: int = Field(10_000, ge=1, description="keys at most")
+
+
 class Cache(_Group):
     """The answer cache of one process."""
 
@@ -303,7 +321,13 @@ class Settings(_Group):
     feeds: str = Field("", description="Pyth feeds: pyth:, the service itself and the default, or a demo world's own")
     pyth: Pyth = Pyth()
 
-    state: str = Field("", description="where replicas agree on limits and idempotency keys: embedded, the default")
+    state: SecretStr = Field(
+        SecretStr(""),
+        description="limits, idempotency keys, shared state: redis://host:6379/0, or embedded, the default",
+        json_schema_extra=_also("REDIS_URL"),
+    )
+    redis: Redis = Redis()
+    shared_state: SharedState = SharedState()
 
     events: str = Field(
         "", description="log of backtest events: sqlite:////absolute/file; default: events.db in the home (embedded:)"
