@@ -8,11 +8,11 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
+from quantdeck.connections import extras
 from quantdeck.connections.databases import Databases
 from quantdeck.core.call import Call, Caller, Runtime, chain
 from quantdeck.core.clock import Clock
@@ -155,7 +155,7 @@ def _digest(token: str) -> str | None:
 
 
 ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
-    "coordination": ("state", {"embedded": "embedded"}),
+    "coordination": ("state", {"embedded": "embedded", "redis": "redis", "rediss": "redis"}),
     "backtester": ("backtester", {"embedded": "inprocess", "grpc": "grpc", "grpcs": "grpc", "ray": "ray"}),
     "candles": ("candles", {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"}),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
@@ -260,7 +260,10 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
             opened[kind] = made
         return opened[kind]
 
-    coordination = _adapter("coordination", settings, databases)
+    try:
+        coordination = _adapter("coordination", settings, databases)
+    except SourceError as error:  # every call asks it, so nothing could be served
+        raise MisconfiguredError(error.message) from error
     closing.push_async_callback(coordination.close)
 
     return Runtime(
@@ -297,7 +300,7 @@ def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
     """A port's adapter: the scheme of its setting's URL says which file of the port's folder."""
     setting, files = ADAPTERS[port]
     name = f"quantdeck.sources.{port}.{files[_scheme(settings, port)]}"
-    connect = getattr(import_module(name), "connect", None)
+    connect = getattr(extras.load(name, extra=files[_scheme(settings, port)]), "connect", None)
     if connect is None:
         raise DeclarationError(f"{name} has no `connect(url, settings, databases)`; that is what makes it an adapter")
     return connect(_said(settings, setting), settings, databases)
