@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, SecretStr
@@ -46,6 +47,9 @@ class Health:
 HEALTH_S = 5.0
 """How long a source may take to say that it is there."""
 
+BRISK_S, OPENING_S = 1.0, 1.0
+"""Tools with less time than this have their sources opened before it is counted, once, and for no longer than that."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
@@ -74,6 +78,7 @@ class App:
         self.local = Caller("stdio", secret=_digest(settings.token.get_secret_value()))
         self._offers: dict[int, _Offer] = {}
         self._tools: dict[str, _Offer] = {}
+        self._openings: dict[type[Source], asyncio.Task[Any]] = {}
         for server in servers:
             for contract in (*server.contracts, *_completing(server)):
                 self._offers[id(contract)] = _Offer(server.name, contract, chain(contract))
@@ -96,6 +101,8 @@ class App:
         """Put one call through the pipeline. `facts` are what the transport knows of it."""
         offer = self._offers[id(contract)]
         facts["session_id"] = facts.get("session_id") or self._session(caller, facts.get("upstream_token"))
+        if 0 < contract.policy.deadline_s < BRISK_S:
+            await self._opened(contract)
         call = Call(
             contract=contract,
             arguments=arguments,
@@ -114,33 +121,46 @@ class App:
         """
         return self._id if caller is None else digest(f"{caller.id} {upstream_token or ''}")[:32]
 
+    async def _opened(self, contract: Contract) -> None:
+        """Wait for the first opening of its sources: to make a file takes longer than such a tool has."""
+        for kind in contract.sources:
+            if kind not in self._openings:
+                self._openings[kind] = self.runtime.tasks.start(self._health(kind))
+            if not self._openings[kind].done():
+                await asyncio.wait({self._openings[kind]}, timeout=OPENING_S)
+
     async def health(self) -> list[Health]:
         """Each source that these servers use, asked now."""
         kinds = {kind for server in self.servers for c in server.contracts for kind in c.sources}
-        return await asyncio.gather(*map(self._health, sorted(kinds, key=lambda kind: kind.__name__)))
+        asked = [self._health(kind) for kind in sorted(kinds, key=lambda kind: kind.__name__)]
+        if self.runtime.coordination.shared:
+            asked.append(self._answers("coordination", lambda: self.runtime.coordination, "coordination"))
+        return await asyncio.gather(*asked)
 
-    async def _health(self, kind: type[Source]) -> Health:
-        name = kind.__name__.lower()
+    def _health(self, kind: type[Source]) -> Coroutine[Any, Any, Health]:
+        return self._answers(kind.__name__.lower(), partial(self.runtime.source, kind), kind.port)
+
+    async def _answers(self, name: str, opened: Callable[[], Any], port: str) -> Health:
         try:
             async with asyncio.timeout(HEALTH_S):
-                await self.runtime.source(kind).ping()
+                await opened().ping()
         except NotConfigured as error:
             return Health(name, error.source, "disabled", error.message)
         except TimeoutError:
             advice = f"It has not answered within {HEALTH_S:g} s"
-            return Health(name, self.runtime.source(kind).source, "unhealthy", advice, self._chosen_by(kind))
+            return Health(name, opened().source, "unhealthy", advice, self._chosen_by(port))
         except SourceError as error:
-            return Health(name, error.source, "unhealthy", error.message, self._chosen_by(kind))
-        found = self.runtime.source(kind)
+            return Health(name, error.source, "unhealthy", error.message, self._chosen_by(port))
+        found = opened()
         return Health(name, found.source, "healthy", getattr(found, "about", ""))
 
-    def _chosen_by(self, kind: type[Source]) -> str:
-        """The setting that says where this is."""
-        setting = ADAPTERS[kind.port][0] if kind.port else "database"
+    def _chosen_by(self, port: str) -> str:
+        """The setting that says where this is; without a port, relational data."""
+        setting = ADAPTERS[port][0] if port else "database"
         said = _said(self.settings, setting)
         if said.endswith(":"):  # the scheme alone: its group of settings has the address
             return f"QUANTDECK_{said[:-1].upper()}__URL"
-        at_home = not kind.port or _scheme(self.settings, kind.port) in OF_THE_HOME
+        at_home = not port or _scheme(self.settings, port) in OF_THE_HOME
         return "QUANTDECK_HOME" if at_home and not said else f"QUANTDECK_{setting.upper()}"
 
 
@@ -157,6 +177,7 @@ def _digest(token: str) -> str | None:
 ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "coordination": ("state", {"embedded": "embedded", "redis": "redis", "rediss": "redis"}),
     "backtester": ("backtester", {"embedded": "inprocess", "grpc": "grpc", "grpcs": "grpc", "ray": "ray"}),
+    "shared_state": ("state", {"embedded": "embedded", "redis": "redis", "rediss": "redis"}),
     "candles": ("candles", {"embedded": "embedded", "demo": "demo", "influxdb": "influxdb", "influxdbs": "influxdb"}),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
     "pyth": ("feeds", {"pyth": "http", "demo": "demo"}),

@@ -37,6 +37,8 @@ class RedisServer:
         self._cluster = cluster
         self._password = password
         self.port = free_port()
+        while cluster and self.port > 55_535:  # its nodes talk on a port that is 10,000 higher
+            self.port = free_port()
         self._said = [
             *("--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self._folder), "--save", ""),
             *("--appendonly", "yes" if durable else "no", "--appendfsync", "no"),
@@ -114,23 +116,20 @@ def _line(wire: socket.socket) -> bytes:
 
 
 @cache
-def _server() -> RedisServer:
-    server = RedisServer(program())
+def available(*, cluster: bool = False) -> RedisServer:
+    """The session's; with `cluster`, one that keeps to a cluster's rules, of which all slots are here."""
+    server = RedisServer(program(), cluster=cluster)
     atexit.register(server.remove)
     server.start()
     return server
-
-
-def available() -> RedisServer:
-    return _server()
 
 
 @contextmanager
 def own_server(**said: Any) -> Iterator[RedisServer]:
     """One that a test may stop, or that is not as others are."""
     server = RedisServer(program(), **said)
-    server.start()
     try:
+        server.start()
         yield server
     finally:
         server.remove()

@@ -23,6 +23,7 @@ NAMES = (
     "backtest-mcp",
     "backtest-events",
     "pyth-pro",
+    "tools-catalog",
 )  # fmt: skip
 """Each has its folder here, called as it is but for the hyphens."""
 

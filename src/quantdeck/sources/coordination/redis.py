@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from quantdeck.connections.databases import Databases
-from quantdeck.connections.redis import Redis, Script
+from quantdeck.connections.redis import SOURCE, Redis, Script
 from quantdeck.core.errors import SourceError
 from quantdeck.core.limits import Grant
 from quantdeck.core.once import Conflict, Journal, Unknown
@@ -121,6 +121,7 @@ class RedisCoordination:
     """
 
     shared = True
+    source = SOURCE
 
     def __init__(self, redis: Redis) -> None:
         self.journal: Journal = RedisLeases(redis)
@@ -169,5 +170,5 @@ class RedisCoordination:
         """Say in the log when sharing ends and when it begins again, not of each call between."""
         if self._alone is (error is None):
             self._alone = error is not None
-            fields = {"source": "redis", "why": error} if error is not None else {"source": "redis"}
+            fields = {"source": SOURCE, "why": error} if error is not None else {"source": SOURCE}
             log.warning("shared_no_more" if error else "shared_again", extra={"fields": fields})
