@@ -190,3 +190,18 @@ async def test_a_password_with_signs_in_it_is_decoded():
 @pytest.mark.parametrize("failure", [Unreachable, Denied])
 def test_failures_are_of_the_tree_that_dialects_translate(failure):
     assert issubclass(failure, SourceError)
+
+
+async def test_whoever_is_cancelled_at_any_moment_is_gone_at_once():
+    async with proxied(max_connections=4, read_s=30) as (wire, redis):
+        await redis.ping()
+        wire.stall()
+        for number in range(30):
+            asked = [asyncio.create_task(redis.run(ECHO, ["k"], "a")) for _ in range(8)]
+            await turns(number)
+            for task in asked:
+                task.cancel()
+            await turns(200)
+            assert all(task.cancelled() for task in asked), f"after {number} turns of the loop"
+        wire.flow()
+        await redis.ping()

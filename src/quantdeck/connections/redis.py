@@ -56,7 +56,7 @@ class Redis:
     async def run(self, script: Script, keys: Sequence[str], *values: str | bytes | int) -> Any:
         """What a script answers. `keys` are named whole, without the prefix of the settings."""
         named = [self._settings.prefix + key for key in keys]
-        async with self._connection() as connection:
+        async with self._connection() as connection, asyncio.timeout(self._settings.read_s):
             try:
                 return await _asked(connection, "EVALSHA", script.digest, len(named), *named, *values)
             except driver.NoScriptError:  # Redis was started anew, or is asked this for the first time
@@ -64,7 +64,7 @@ class Redis:
 
     async def ping(self) -> None:
         """Return if it answers."""
-        async with self._connection() as connection:
+        async with self._connection() as connection, asyncio.timeout(self._settings.read_s):
             await _asked(connection, "PING")
 
     async def close(self) -> None:
@@ -112,15 +112,18 @@ class Redis:
                 if connection.is_connected and not await connection.can_read():  # it would be the end of the stream
                     return connection
             await connection.disconnect(nowait=True)
+        # Without times of its own: where it has one it writes by `asyncio.wait_for`, which on Python 3.11 can swallow a
+        # cancellation, and a call would outlive its deadline. Without `driver_info` it asks twice less.
         connection = self._kind(
-            **self._how,
-            protocol=2,
-            driver_info=None,  # two round trips less
-            socket_timeout=self._settings.read_s,
-            socket_connect_timeout=max(0.001, give_up - time.monotonic()),
+            **self._how, protocol=2, driver_info=None, socket_timeout=None, socket_connect_timeout=None
         )
         with _in_our_words(sent=False):
-            await connection.connect()  # type: ignore[no-untyped-call]
+            try:
+                async with asyncio.timeout(max(0.001, give_up - time.monotonic())):
+                    await connection.connect()  # type: ignore[no-untyped-call]
+            except BaseException:
+                await connection.disconnect(nowait=True)
+                raise
         return connection
 
 
@@ -146,7 +149,7 @@ def _in_our_words(*, sent: bool) -> Iterator[None]:
         raise Busy("Redis is loading its data and busy; try again.", source=SOURCE) from error
     except driver.ResponseError as error:  # while connecting
         raise _refused(error) from error
-    except driver.TimeoutError as error:
+    except (driver.TimeoutError, TimeoutError) as error:
         raise Unreachable("The connection to Redis timed out.", source=SOURCE, **unknown) from error
     except (driver.RedisError, OSError) as error:
         sentence = "The connection to Redis broke." if sent else "No connection to Redis: it is down or out of reach."

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from quantdeck.servers import load
 from quantdeck.settings import Redis
 from tests.support.over_http import Served
 from tests.support.redis import available, keyed, own_server
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.services
 
 SET, GET = "storage.shared_state.set", "storage.shared_state.get"
 PLACE = {"corr_id": "c", "key": "k"}
+HALF = {SET: 0.5, GET: 0.5}
 
 
 async def both(server: Served, **said: Any) -> list[tuple[int, str | None]]:
@@ -51,6 +53,13 @@ async def test_redis_stopped_is_mcp_003_at_once_and_back_without_a_restart(servi
         assert server.app.metrics.backends["redis"] >= 6
 
 
+def test_the_tools_own_times_are_the_specs():
+    assert {tool.name: tool.policy.deadline_s for tool in load("tools-catalog").tools if tool.name in HALF} == {
+        GET: 0.05,
+        SET: 0.1,
+    }
+
+
 async def test_a_server_that_starts_without_redis_serves_what_needs_none_and_the_rest_later(serving):
     with own_server() as redis:
         redis.stop()
@@ -64,14 +73,14 @@ async def test_a_server_that_starts_without_redis_serves_what_needs_none_and_the
 async def test_a_silent_redis_is_mcp_004_after_the_tools_own_time(serving):
     async with (
         SlowWire(available().port).laid() as wire,
-        serving(state=f"redis://127.0.0.1:{wire.port}", redis=keyed(max_connections=4)) as server,
+        serving(state=f"redis://127.0.0.1:{wire.port}", redis=keyed(max_connections=4), deadline_s=HALF) as server,
     ):
         assert await both(server) == [(200, None)] * 2
         wire.stall()
         answers = await asyncio.gather(*(server.rest(GET, arguments=PLACE) for _ in range(8)))
         assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(504, "MCP-004")}
         written = (await server.rest(SET, arguments={**PLACE, "value": 2})).json()
-        assert (written["code"], written["details"]["timeout_ms"]) == ("MCP-004", 100)
+        assert (written["code"], written["details"]["timeout_ms"]) == ("MCP-004", 500)
         wire.flow()
         assert await both(server) == [(200, None)] * 2
 
@@ -79,12 +88,12 @@ async def test_a_silent_redis_is_mcp_004_after_the_tools_own_time(serving):
 async def test_a_write_that_redis_was_asked_for_and_did_not_answer_is_of_unknown_outcome(serving):
     """The limit is counted before the write, over the same Redis: with it off, the write itself meets the silence."""
     async with SlowWire(available().port).laid() as wire:
-        said = {"state": f"redis://127.0.0.1:{wire.port}", "redis": keyed(), "per_minute": {SET: 0}}
+        said = {"state": f"redis://127.0.0.1:{wire.port}", "redis": keyed(), "per_minute": {SET: 0}, "deadline_s": HALF}
         async with serving(**said) as server:
             await both(server)
             wire.stall()
             written = (await server.rest(SET, arguments={**PLACE, "value": 2})).json()
-            assert (written["code"], written["details"]) == ("MCP-004", {"timeout_ms": 100, "outcome": "unknown"})
+            assert (written["code"], written["details"]) == ("MCP-004", {"timeout_ms": 500, "outcome": "unknown"})
             wire.flow()
             assert (await server.rest(SET, arguments={**PLACE, "value": 3})).status_code == 200
             assert (await server.rest(GET, arguments=PLACE)).json()["data"]["value"] == 3
