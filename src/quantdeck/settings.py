@@ -347,6 +347,11 @@ class Settings(_Group):
         description="one bearer token for everything, in place of a token file",
         json_schema_extra=_also("AUTH_TOKEN"),
     )
+    hmac_secret: SecretStr = Field(
+        SecretStr(""),
+        description="with which requests over HTTP may be signed in place of a token",
+        json_schema_extra=_also("API_KEY_HMAC_SECRET"),
+    )
     token: SecretStr = Field(SecretStr(""), description="what a stdio process presents")
     portfolio_token: SecretStr = Field(SecretStr(""), description="what a caller of portfolio-mcp must present")
 
