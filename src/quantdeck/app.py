@@ -328,7 +328,10 @@ def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
 
 
 def _scheme(settings: Settings, port: str) -> str:
-    """Which adapter. Where nothing is said, `demo` in a demo world that has one, else the port's first."""
+    """Which adapter. Where nothing is said, `demo` in a demo world that has one, else the port's first.
+
+    That one also where what is said is another port's affair: QUANTDECK_STATE chooses for two.
+    """
     setting, files = ADAPTERS[port]
     said = _said(settings, setting)
     if not said:
@@ -336,6 +339,8 @@ def _scheme(settings: Settings, port: str) -> str:
     scheme, colon, _ = said.partition(":")
     if scheme in files and (colon or scheme in OF_THE_HOME):
         return scheme
+    if colon and any(scheme in others for chosen, others in ADAPTERS.values() if chosen == setting):
+        return next(iter(files))
     # What was said may hold a password, so only what is surely none of it is repeated.
     begins = f"begins with {scheme}:" if colon and _SCHEME.fullmatch(scheme) else "is no URL"
     may = ", ".join(f"{known}:" for known in files)
