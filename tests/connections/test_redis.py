@@ -152,6 +152,18 @@ async def test_credentials_that_are_missing_or_wrong_are_denied(password):
             await redis.ping()
 
 
+async def test_a_user_who_may_not_run_our_scripts_is_told_so_by_a_ping():
+    with own_server() as server:
+        server.ask("ACL", "SETUSER", "some", "on", ">pw", "~quantdeck:*", "+@read", "+@write", "+@scripting", "+time")
+        server.ask("ACL", "SETUSER", "other", "on", ">pw", "~quantdeck:*", "+ping", "+get")
+        async with connected(f"redis://some:pw@127.0.0.1:{server.port}", prefix="quantdeck:") as redis:
+            await redis.ping()
+        for user, prefix in (("other", "quantdeck:"), ("some", "elsewhere:")):
+            async with connected(f"redis://{user}:pw@127.0.0.1:{server.port}", prefix=prefix) as redis:
+                with pytest.raises(Denied, match="ACL"):
+                    await redis.ping()
+
+
 async def test_a_closed_connection_says_so():
     redis = Redis(available().url, keyed())
     await redis.ping()

@@ -42,6 +42,9 @@ class Script:
         return sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
 
+_PING = Script("return {redis.call('TIME')[1], redis.call('EXISTS', KEYS[1])}")
+
+
 class Redis:
     """One server, or what stands before several. Nothing is connected before the first question."""
 
@@ -63,9 +66,8 @@ class Redis:
                 return await _asked(connection, "EVAL", script.text, len(named), *named, *values)
 
     async def ping(self) -> None:
-        """Return if it answers."""
-        async with self._connection() as connection, asyncio.timeout(self._settings.read_s):
-            await _asked(connection, "PING")
+        """Return if it answers, and lets us run scripts on our keys."""
+        await self.run(_PING, ["ping"])
 
     async def close(self) -> None:
         """Close every connection. There is no way back."""
