@@ -75,7 +75,7 @@ async def test_every_source_is_closed_before_its_database_though_one_of_them_fai
 @pytest.mark.parametrize("said", ["tea://leaves", "hunter2", "hunter2:secret@host", "://"])
 async def test_a_port_that_no_adapter_serves_is_refused_at_the_start(tmp_path: Path, said: str):
     with pytest.raises(MisconfiguredError, match=r"QUANTDECK_STATE .*embedded:") as refused:
-        async with open_app(Settings(home=tmp_path, state=said), ()):
+        async with open_app(Settings(home=tmp_path, state=SecretStr(said)), ()):
             pass
     assert "hunter2:secret" not in str(refused.value)
     assert "leaves" not in str(refused.value)
@@ -83,7 +83,7 @@ async def test_a_port_that_no_adapter_serves_is_refused_at_the_start(tmp_path: P
 
 async def test_the_homes_own_adapter_may_be_named_with_or_without_a_colon(tmp_path: Path):
     for said in ("", "embedded", "embedded:"):
-        async with open_app(Settings(home=tmp_path, state=said), ()):
+        async with open_app(Settings(home=tmp_path, state=SecretStr(said)), ()):
             pass
 
 

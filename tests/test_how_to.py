@@ -13,7 +13,7 @@ from tests.support.tree import Tree
 
 SHOWN = {
     "add-a-tool": ['"parameters":{"fast":13,"signalPeriod":8,"slow":27}', "`strategy_id is required`"],
-    "add-an-adapter": ["QUANTDECK_STATE begins with tea:; it may begin with embedded:, memory:"],
+    "add-an-adapter": ["QUANTDECK_STATE begins with tea:; it may begin with embedded:, redis:, rediss:, memory:"],
     "add-a-dialect": [],
     "bring-bars": [
         "--tz",

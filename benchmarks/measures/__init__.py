@@ -2,5 +2,5 @@
 
 NAMES = (
     "stdio", "http", "start", "desk", "candles", "events", "market", "backtest", "backtester", "pyth", "sweep",
-    "chart", "collector",
+    "chart", "collector", "state",
 )  # fmt: skip

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
+from quantdeck.connections import extras
 from quantdeck.connections.databases import Databases
 from quantdeck.core.call import Call, Caller, Runtime, chain
 from quantdeck.core.clock import Clock
@@ -48,6 +48,9 @@ class Health:
 HEALTH_S = 5.0
 """How long a source may take to say that it is there."""
 
+BRISK_S, OPENING_S = 1.0, 1.0
+"""Tools with less time than this have their sources opened before it is counted, once, and for no longer than that."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
@@ -76,6 +79,7 @@ class App:
         self.local = Caller("stdio", secret=_digest(settings.token.get_secret_value()))
         self._offers: dict[int, _Offer] = {}
         self._tools: dict[str, _Offer] = {}
+        self._openings: dict[type[Source], asyncio.Task[Any]] = {}
         for server in servers:
             for contract in (*server.contracts, *_completing(server)):
                 self._offers[id(contract)] = _Offer(server.name, contract, chain(contract))
@@ -98,6 +102,8 @@ class App:
         """Put one call through the pipeline. `facts` are what the transport knows of it."""
         offer = self._offers[id(contract)]
         facts["session_id"] = facts.get("session_id") or self._session(caller, facts.get("upstream_token"))
+        if 0 < contract.policy.deadline_s < BRISK_S:
+            await self._opened(contract)
         call = Call(
             contract=contract,
             arguments=arguments,
@@ -116,35 +122,48 @@ class App:
         """
         return self._id if caller is None else digest(f"{caller.id} {upstream_token or ''}")[:32]
 
+    async def _opened(self, contract: Contract) -> None:
+        """Wait for the first opening of its sources: to make a file takes longer than such a tool has."""
+        for kind in contract.sources:
+            if kind not in self._openings:
+                self._openings[kind] = self.runtime.tasks.start(self._health(kind))
+            if not self._openings[kind].done():
+                await asyncio.wait({self._openings[kind]}, timeout=OPENING_S)
+
     async def health(self) -> list[Health]:
         """Each source that these servers use, asked now; what a process has of its own is there while it is."""
         kinds = {kind for server in self.servers for c in server.contracts for kind in c.sources}
         outside = sorted((kind for kind in kinds if _is_outside(kind)), key=lambda kind: kind.__name__, reverse=True)
         once = {_place(self.settings, kind): kind for kind in outside}  # of two kinds in one place the first by name
-        return await asyncio.gather(*map(self._health, reversed(once.values())))
+        asked = [self._health(kind) for kind in reversed(once.values())]
+        if self.runtime.coordination.shared:
+            asked.append(self._answers("coordination", lambda: self.runtime.coordination, "coordination"))
+        return await asyncio.gather(*asked)
 
-    async def _health(self, kind: type[Source]) -> Health:
-        name = kind.__name__.lower()
+    def _health(self, kind: type[Source]) -> Coroutine[Any, Any, Health]:
+        return self._answers(kind.__name__.lower(), partial(self.runtime.source, kind), kind.port, _preferred(kind))
+
+    async def _answers(self, name: str, opened: Callable[[], Any], port: str, prefers: str = "") -> Health:
         try:
             async with asyncio.timeout(HEALTH_S):
-                await self.runtime.source(kind).ping()
+                await opened().ping()
         except NotConfigured as error:
             return Health(name, error.source, "disabled", error.message)
         except TimeoutError:
             advice = f"It has not answered within {HEALTH_S:g} s"
-            return Health(name, self.runtime.source(kind).source, "unhealthy", advice, self._chosen_by(kind))
+            return Health(name, opened().source, "unhealthy", advice, self._chosen_by(port, prefers))
         except SourceError as error:
-            return Health(name, error.source, "unhealthy", error.message, self._chosen_by(kind))
-        found = self.runtime.source(kind)
+            return Health(name, error.source, "unhealthy", error.message, self._chosen_by(port, prefers))
+        found = opened()
         return Health(name, found.source, "healthy", getattr(found, "about", ""))
 
-    def _chosen_by(self, kind: type[Source]) -> str:
-        """The setting that says where this is."""
-        setting = ADAPTERS[kind.port][0] if kind.port else "database"
+    def _chosen_by(self, port: str, prefers: str) -> str:
+        """The setting that says where this is; without a port, relational data."""
+        setting = ADAPTERS[port][0] if port else "database"
         said = _said(self.settings, setting)
         if said.endswith(":"):  # the scheme alone: its group of settings has the address
             return f"QUANTDECK_{said[:-1].upper()}__URL"
-        at_home = not kind.port or _scheme(self.settings, kind.port, _preferred(kind)) in {*OF_THE_HOME, "home"}
+        at_home = not port or _scheme(self.settings, port, prefers) in {*OF_THE_HOME, "home"}
         return "QUANTDECK_HOME" if at_home and not said else f"QUANTDECK_{setting.upper()}"
 
 
@@ -159,7 +178,7 @@ def _digest(token: str) -> str | None:
 
 
 ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
-    "coordination": ("state", {"embedded": "embedded"}),
+    "coordination": ("state", {"embedded": "embedded", "redis": "redis", "rediss": "redis"}),
     "backtester": ("backtester", {"embedded": "inprocess", "grpc": "grpc", "grpcs": "grpc", "ray": "ray"}),
     "candles": (
         "candles",
@@ -173,6 +192,7 @@ ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
             "alpaca": "alpaca",
         },
     ),
+    "shared_state": ("state", {"embedded": "embedded", "redis": "redis", "rediss": "redis"}),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
     "pyth": ("feeds", {"pyth": "http", "demo": "demo"}),
 }
@@ -284,7 +304,10 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
             opened[kind] = _filled(opened[place], kind, settings, closing)
         return opened[kind]
 
-    coordination = _adapter("coordination", settings, databases)
+    try:
+        coordination = _adapter("coordination", settings, databases)
+    except SourceError as error:  # every call asks it, so nothing could be served
+        raise MisconfiguredError(error.message) from error
     closing.push_async_callback(coordination.close)
 
     return Runtime(
@@ -343,8 +366,9 @@ def _preferred(kind: type[Any]) -> str:
 def _adapter(port: str, settings: Settings, databases: Databases, prefers: str = "") -> Any:
     """A port's adapter: the scheme of its setting's URL says which file of the port's folder."""
     setting, files = ADAPTERS[port]
-    name = f"quantdeck.sources.{port}.{files[_scheme(settings, port, prefers)]}"
-    connect = getattr(import_module(name), "connect", None)
+    file = files[_scheme(settings, port, prefers)]
+    name = f"quantdeck.sources.{port}.{file}"
+    connect = getattr(extras.load(name, extra=file), "connect", None)
     if connect is None:
         raise DeclarationError(f"{name} has no `connect(url, settings, databases)`; that is what makes it an adapter")
     return connect(_said(settings, setting), settings, databases)
@@ -364,7 +388,10 @@ def _filled(made: Any, kind: type[Any], settings: Settings, closing: AsyncExitSt
 
 
 def _scheme(settings: Settings, port: str, prefers: str = "") -> str:
-    """Which adapter. Where nothing is said, `demo` in a demo world that has one, else the preferred or the first."""
+    """Which adapter. Where nothing is said, `demo` in a demo world that has one, else the preferred or the first.
+
+    The first also where what is said is another port's affair: QUANTDECK_STATE chooses for two.
+    """
     setting, files = ADAPTERS[port]
     said = _said(settings, setting)
     if not said:
@@ -372,6 +399,8 @@ def _scheme(settings: Settings, port: str, prefers: str = "") -> str:
     scheme, colon, _ = said.partition(":")
     if scheme in files and (colon or scheme in _ALONE):
         return scheme
+    if colon and any(scheme in others for chosen, others in ADAPTERS.values() if chosen == setting):
+        return next(iter(files))
     # What was said may hold a password, so only what is surely none of it is repeated.
     begins = f"begins with {scheme}:" if colon and _SCHEME.fullmatch(scheme) else "is no URL"
     may = ", ".join(f"{known}:" for known in files)

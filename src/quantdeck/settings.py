@@ -40,8 +40,10 @@ __all__ = [
     "InfluxDB",
     "MisconfiguredError",
     "PostgreSQL",
+    "Redis",
     "Risk",
     "Settings",
+    "SharedState",
 ]
 
 
@@ -188,6 +190,22 @@ class Grpc(_Group):
     ca_file: File | None = Field(
         None, json_schema_extra=_also("TLS_CA_CERT_PATH"), description="certificates to trust with grpcs://"
     )
+
+
+class Redis(_Group):
+    """What replicas have in common, where QUANTDECK_STATE names a Redis."""
+
+    max_connections: int = Field(16, ge=1, description="never more than this many in one pool, of which there are two")
+    connect_s: float = Field(2, gt=0, description="longest wait for a connection, new or free")
+    read_s: float = Field(5, gt=0, description="longest silence of a server that was asked")
+    prefix: str = Field("quantdeck:", pattern=r"^[^{}\s]{0,64}$", description="of every key")
+
+
+class SharedState(_Group):
+    """What one correlation id may keep in the catalog's shared state."""
+
+    quota_mb: float = Field(16, gt=0, description="size of its values together, in MiB")
+    quota_keys: int = Field(10_000, ge=1, description="keys at most")
 
 
 class Cache(_Group):
@@ -351,7 +369,13 @@ class Settings(_Group):
     feeds: str = Field("", description="Pyth feeds: pyth:, the service itself and the default, or a demo world's own")
     pyth: Pyth = Pyth()
 
-    state: str = Field("", description="where replicas agree on limits and idempotency keys: embedded, the default")
+    state: SecretStr = Field(
+        SecretStr(""),
+        description="limits, idempotency keys, shared state: redis://host:6379/0, or embedded, the default",
+        json_schema_extra=_also("REDIS_URL"),
+    )
+    redis: Redis = Redis()
+    shared_state: SharedState = SharedState()
 
     events: str = Field(
         "", description="log of backtest events: sqlite:////absolute/file; default: events.db in the home (embedded:)"
@@ -370,6 +394,11 @@ class Settings(_Group):
         SecretStr(""),
         description="one bearer token for everything, in place of a token file",
         json_schema_extra=_also("AUTH_TOKEN"),
+    )
+    hmac_secret: SecretStr = Field(
+        SecretStr(""),
+        description="with which requests over HTTP may be signed in place of a token",
+        json_schema_extra=_also("API_KEY_HMAC_SECRET"),
     )
     token: SecretStr = Field(SecretStr(""), description="what a stdio process presents")
     portfolio_token: SecretStr = Field(SecretStr(""), description="what a caller of portfolio-mcp must present")

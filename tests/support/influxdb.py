@@ -9,7 +9,6 @@ import atexit
 import json
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,14 +20,13 @@ from uuid import uuid4
 
 import httpx2
 
-from tests.support.alone import alone
+from tests.support import debian
 from tests.support.ports import free_port
 from tests.support.services import missing
 
 __all__ = ["InfluxServer", "available"]
 
 READY_S = 20
-INSTALL_S = 120
 
 _CONFIGURED = """
 reporting-disabled = true
@@ -154,30 +152,7 @@ def program() -> Path:
     """The server's program, or skip the test."""
     if found := shutil.which("influxd"):
         return Path(found)
-    place = Path(sys.prefix) / "influxdb"
-    with alone(place):
-        if not place.exists():
-            _unpack(place)
+    place, why_not = debian.unpacked("influxdb")
+    if place is None:
+        raise missing(f"no InfluxDB: install influxd 1.x, or run the tests on Debian or Ubuntu; {why_not}")
     return place / "usr" / "bin" / "influxd"
-
-
-def _unpack(place: Path) -> None:
-    if not (shutil.which("apt-get") and shutil.which("dpkg")):
-        raise missing("no InfluxDB: install influxd 1.x, or run the tests on Debian or Ubuntu, which have its package")
-    making = place.with_suffix(".making")
-    shutil.rmtree(making, ignore_errors=True)
-    making.mkdir()
-    download = ["apt-get", "download", "influxdb"]
-    if _run(download, making) is None:
-        _run(["apt-get", "update"], making)  # a new machine's lists are empty; needs root, and says so below if not
-        if _run(download, making) is None:
-            raise missing("no InfluxDB: `apt-get download influxdb` fails, also after `apt-get update`")
-    (package,) = making.glob("influxdb_*.deb")
-    if _run(["dpkg", "-x", str(package), str(making)], making) is None:
-        raise missing("no InfluxDB: its package cannot be unpacked")
-    making.rename(place)
-
-
-def _run(command: list[str], folder: Path) -> str | None:
-    said = subprocess.run(command, cwd=folder, timeout=INSTALL_S, capture_output=True, text=True, check=False)
-    return None if said.returncode else said.stdout

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> None:
     print(orjson.dumps(entry, option=orjson.OPT_INDENT_2).decode())
 
 
-_ITS_OWN = {"home", "tokens", "auth_token", "http", "port", "log_file"}
+_ITS_OWN = {"home", "tokens", "auth_token", "hmac_secret", "http", "port", "log_file"}
 """What is said in full, is HTTP's alone, or belongs to one process."""
 
 

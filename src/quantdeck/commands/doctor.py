@@ -21,7 +21,7 @@ __all__ = ["add", "run"]
 
 PATIENCE_S = 10.0
 
-_EXTRAS = {"alpaca": "alpaca", "grpc": "grpc", "parquet": "duckdb", "postgresql": "asyncpg"}
+_EXTRAS = {"alpaca": "alpaca", "grpc": "grpc", "parquet": "duckdb", "postgresql": "asyncpg", "redis": "redis"}
 """Extras, and a module by which to see that one is installed."""
 
 

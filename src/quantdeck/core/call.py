@@ -78,12 +78,12 @@ class Coordination(Protocol):
     """What replicas of one server must agree on: limits, idempotency keys, the shared cache."""
 
     shared: bool  # whether `get` and `put` reach other processes; if not, the cache does not ask
+    journal: Journal
 
-    @property
-    def journal(self) -> Journal: ...
     async def take(self, client: str, tool: str, per_minute: int) -> Grant: ...
     async def get(self, key: str) -> tuple[bytes, float] | None: ...  # what was put, and the seconds it has left
     async def put(self, key: str, value: bytes, ttl_s: float) -> None: ...
+    async def first(self, name: str, within_s: float) -> bool: ...  # whether nobody has said this name for so long
     async def close(self) -> None: ...
 
 

@@ -24,6 +24,7 @@ NAMES = (
     "backtest-events",
     "pyth-pro",
     "chart-signals",
+    "tools-catalog",
 )  # fmt: skip
 """Each has its folder here, called as it is but for the hyphens."""
 

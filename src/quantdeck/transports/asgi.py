@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import orjson
 from starlette.types import Receive, Scope, Send
 
 from quantdeck.core.clock import iso
+from quantdeck.core.wire import digest
 from quantdeck.ids import fresh_id, usable_id
 
 __all__ = [
@@ -28,8 +30,11 @@ __all__ = [
     "refuse",
     "replay",
     "reply",
+    "tell_refused",
     "while_connected",
 ]
+
+log = logging.getLogger(__name__)
 
 WATCH_AFTER_S = 0.05
 """A call that is over sooner is not watched for its client's leaving: that would cost more than it could save."""
@@ -77,7 +82,9 @@ async def refuse(scope: Scope, send: Send, refused: Refused) -> None:
     path, headers = scope["path"], [_JSON, *headers_of(refused.headers)]
     if path.startswith("/mcp/tools/"):
         asked = correlation_id(header(scope, b"x-correlation-id"))
-        body = catalog_error(_CATALOG_CODES.get(refused.status, "MCP-001"), refused.sentence, asked)
+        code = _CATALOG_CODES.get(refused.status, "MCP-001")
+        body = catalog_error(code, refused.sentence, asked)
+        tell_refused(scope, code, refused.sentence, asked)
         headers.append((b"x-correlation-id", asked.encode()))
     elif path == "/mcp" or path.startswith("/mcp/"):
         error = {"code": t.INVALID_REQUEST, "message": refused.sentence}
@@ -85,6 +92,13 @@ async def refuse(scope: Scope, send: Send, refused: Refused) -> None:
     else:
         body = orjson.dumps({"error": refused.sentence})
     await reply(send, refused.status, body, headers)
+
+
+def tell_refused(scope: Scope, code: str, sentence: str, asked: str) -> None:
+    """Leave a trace of a call that never became one: no tool was found, or its caller was not let in."""
+    peer = scope["client"][0] if scope.get("client") else None
+    fields = {"error_code": code, "error_message": sentence, "correlation_id": asked, "path": scope["path"][:200]}
+    log.info("refused", extra={"fields": fields | ({"client_ip_hash": digest(peer)[:8]} if peer else {})})
 
 
 def catalog_error(code: str, message: str, asked: str, tool: str | None = None) -> bytes:

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from quantdeck.core.call import Caller
 from quantdeck.settings import MisconfiguredError, Settings
 
-__all__ = ["Identity", "Tokens"]
+__all__ = ["Identity", "Tokens", "whole"]
 
 log = logging.getLogger(__name__)
 
@@ -65,9 +65,10 @@ class Tokens:
         self._path = settings.tokens
         # a secret read from a file may end in a line feed, which no header can carry
         auth, portfolio = settings.auth_token.get_secret_value().strip(), settings.portfolio_token.get_secret_value()
-        self._auth = [_whole("token", auth)] if auth else []
+        self._auth = [whole("token", auth)] if auth else []
         # a caller has one Authorization header, so what opens the portfolio must open the door in front of it
-        self._portfolio = [_whole("portfolio", portfolio)] if portfolio else []
+        self._portfolio = [whole("portfolio", portfolio)] if portfolio else []
+        self._signed = bool(settings.hmac_secret.get_secret_value().strip())
         self._filed: list[Identity] = []
         self._version: tuple[int, ...] | None = None
         if self._path is not None:
@@ -76,8 +77,8 @@ class Tokens:
 
     @property
     def required(self) -> bool:
-        """Whether a caller must present one."""
-        return self._path is not None or bool(self._auth)
+        """Whether a caller must present one, or sign."""
+        return self._path is not None or bool(self._auth) or self._signed
 
     def identify(self, bearer: bytes | None, peer: str) -> Identity | None:
         """Who presents this; None for one who may not come in.
@@ -117,7 +118,8 @@ class Tokens:
             log.info("token_file_read", extra={"fields": {"tokens": len(self._filed)}})
 
 
-def _whole(name: str, token: str) -> Identity:
+def whole(name: str, token: str) -> Identity:
+    """The holder of a token, or of a secret to sign with, who may do everything."""
     digest = sha256(token.encode()).hexdigest()
     return Identity.of(Token(id=name, sha256=digest, scopes=frozenset({"*"})))
 

@@ -21,6 +21,7 @@ from quantdeck.transports.asgi import (
     headers_of,
     read_body,
     reply,
+    tell_refused,
     while_connected,
 )
 from quantdeck.transports.mcp import UPSTREAM_HEADER
@@ -76,6 +77,7 @@ class Rest:
         if contract is None:
             sentence = f"Tool not found: {asked.name[:100]}; POST /mcp/tools/list names those there are"
             error = catalog_error(UNKNOWN_TOOL.code, sentence, asked.correlation_id, asked.name[:100])
+            tell_refused(scope, UNKNOWN_TOOL.code, sentence, asked.correlation_id)
             await reply(send, UNKNOWN_TOOL.status, error, [_JSON, echoed])
             return
         with anyio.CancelScope() as client, while_connected(receive, client):

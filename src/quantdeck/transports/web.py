@@ -37,6 +37,7 @@ from quantdeck.transports.merging import merged
 from quantdeck.transports.plain_calls import PlainCalls
 from quantdeck.transports.rest import Rest
 from quantdeck.transports.sdk_seams_http import SessionManager
+from quantdeck.transports.signatures import Signatures
 from quantdeck.transports.watchers import Watchers
 
 if TYPE_CHECKING:
@@ -53,10 +54,12 @@ _CUT_OFF = Refused(
 
 _UNFORESEEN = Refused(500, "The server failed in a way it did not foresee; its log has the reason", connection="close")
 
+RATE_HEADERS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset")
+
 _CORS: dict[str, Any] = {
     "allow_methods": ("GET", "POST", "DELETE"),
     "allow_headers": ("*",),
-    "expose_headers": ("mcp-session-id", "x-correlation-id", "retry-after"),
+    "expose_headers": ("mcp-session-id", "x-correlation-id", "retry-after", *RATE_HEADERS),
 }
 
 Handler = Callable[["Scope", "Receive", "Send", Caller], Awaitable[None]]
@@ -86,7 +89,8 @@ class HttpApp:
         self._door: ASGIApp = self._answer
         if settings.http.origins:  # a page may only read what it is told it may
             self._door = CORSMiddleware(self._answer, settings.http.origins, **_CORS)
-        bounds = Bounds(int(settings.http.max_body_mb * 2**20), settings.http.arrival_s)
+        self._signatures = Signatures(settings.hmac_secret.get_secret_value(), app.runtime.coordination)
+        self._bounds = bounds = Bounds(int(settings.http.max_body_mb * 2**20), settings.http.arrival_s)
         rest = Rest(app, servers, bounds)
 
         def endpoint(offered: tuple[Server, ...]) -> McpRoute:
@@ -133,11 +137,18 @@ class HttpApp:
         self._hosts.check(scope)
         path = scope["path"].removesuffix("/") or "/"  # clients are given either
         identity = self._identify(scope)
+        if self._signatures.presented(scope):
+            self._signatures.check_time(scope)
+            body = await read_body(scope, receive, self._bounds)
+            if body is None:
+                return
+            identity, receive = await self._signatures.identify(scope, body), replay(body, receive)
         if path == "/health":
             await self._serve_health(scope, send, identity)
             return
         if identity is None:
-            raise Refused(401, "Unauthorized: this server needs a valid bearer token", www_authenticate="Bearer")
+            needs = "a valid bearer token or signature" if self._signatures.used else "a valid bearer token"
+            raise Refused(401, f"Unauthorized: this server needs {needs}", www_authenticate="Bearer")
         route = self._routes.get(path)
         if route is None:
             raise Refused(404, f"Not found: there is nothing at {path[:200]}")

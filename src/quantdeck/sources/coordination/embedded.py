@@ -5,25 +5,21 @@ Enough for one process per server, and for several that share a home as far as k
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import random
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from quantdeck.connections.database import Database, Row, finished
+from quantdeck.connections.database import Database
 from quantdeck.connections.databases import Databases
-from quantdeck.core.errors import Busy, Denied, NotConfigured, NotInPast, SourceError, ToolError
 from quantdeck.core.limits import Grant
-from quantdeck.core.once import Conflict, Recorded, Slot, Unknown
+from quantdeck.core.once import Conflict, Journal, Unknown
 from quantdeck.settings import Settings
+from quantdeck.sources.coordination.leases import KEEP, Claim, Held, Leases
 
-__all__ = ["Embedded", "LeaseJournal", "SlidingWindows", "connect"]
+__all__ = ["KEEP", "Embedded", "LeaseJournal", "SlidingWindows", "connect"]
 
 WINDOW_S = 60.0
-KEEP = timedelta(hours=24)
 SWEPT_AT_ONCE = 256
 
 
@@ -52,11 +48,11 @@ class SlidingWindows:
 
 
 _CLAIM = """
-    INSERT INTO idempotency_claims (scope, key, fingerprint, lease_until, created_at)
-    VALUES (:scope, :key, :fingerprint, :lease_until, :now)
+    INSERT INTO idempotency_claims (scope, key, fingerprint, lease_until, created_at, holder)
+    VALUES (:scope, :key, :fingerprint, :lease_until, :now, :holder)
     ON CONFLICT (scope, key) DO UPDATE
         SET fingerprint = excluded.fingerprint, answer = NULL, lease_until = excluded.lease_until,
-            created_at = excluded.created_at
+            created_at = excluded.created_at, holder = excluded.holder
         WHERE idempotency_claims.created_at <= :expired
            OR (:repeatable AND idempotency_claims.answer IS NULL AND idempotency_claims.lease_until <= :now)
     RETURNING key
@@ -64,63 +60,48 @@ _CLAIM = """
 _FIND = """
     SELECT fingerprint, answer, lease_until FROM idempotency_claims WHERE scope = :scope AND key = :key
 """
-_DONE = "UPDATE idempotency_claims SET answer = :answer WHERE scope = :scope AND key = :key"
-_LOST = "UPDATE idempotency_claims SET lease_until = :now WHERE scope = :scope AND key = :key"
-_WITHDRAW = """
-    DELETE FROM idempotency_claims
-    WHERE scope = :scope AND key = :key AND created_at = :now AND answer IS NULL
+_FINISH = """
+    UPDATE idempotency_claims SET answer = :answer
+    WHERE scope = :scope AND key = :key AND holder = :holder AND answer IS NULL
 """
-_FREE = "DELETE FROM idempotency_claims WHERE scope = :scope AND key = :key"
+_LOSE = """
+    UPDATE idempotency_claims SET lease_until = :now
+    WHERE scope = :scope AND key = :key AND holder = :holder AND answer IS NULL
+"""
+_FREE = """
+    DELETE FROM idempotency_claims WHERE scope = :scope AND key = :key AND holder = :holder AND answer IS NULL
+"""
 _SWEEP = """
     DELETE FROM idempotency_claims WHERE (scope, key) IN (
         SELECT scope, key FROM idempotency_claims WHERE created_at <= :expired LIMIT :most {skip_locked}
     )
 """
 
+_SEEN = """
+    INSERT INTO seen_names (name, seen_until) VALUES (:name, :until)
+    ON CONFLICT (name) DO UPDATE SET seen_until = excluded.seen_until WHERE seen_names.seen_until <= :now
+    RETURNING name
+"""
+_SWEEP_SEEN = """
+    DELETE FROM seen_names WHERE name IN (
+        SELECT name FROM seen_names WHERE seen_until <= :now LIMIT :most {skip_locked}
+    )
+"""
 
-_UNDONE = (ToolError, Busy, Denied, NotConfigured, NotInPast)
-"""These say that nothing was done."""
 
-
-class LeaseJournal:
-    """For effects that go where no transaction of ours reaches.
-
-    claimed (lease) -> answered. A lease that ran out without an answer is *unknown*, not free: its
-    holder may have died between the effect and the record of it.
-    """
+class LeaseJournal(Leases):
+    """Keys in a relational database."""
 
     def __init__(self, database: Callable[[], Database], *, lease_s: float = 120.0) -> None:
         self._database = database
         self._lease = timedelta(seconds=lease_s)
 
-    async def run(self, slot: Slot, effect: Callable[[], Awaitable[bytes]]) -> Recorded:
-        """See `Journal`."""
-        pause_s = 0.005
-        while (found := await self._claimed(slot)) is not None:
-            if found["answer"] is not None:
-                return Recorded(bytes(found["answer"]), replayed=True)
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
-            pause_s = min(pause_s * 2, 0.25)
-        return Recorded(await self._answered(slot, effect), replayed=False)
-
-    async def _claimed(self, slot: Slot) -> Row | None:
-        """None where the slot is ours now, else what another has there."""
-        now = datetime.now(UTC)
-        try:
-            return await self._claim(slot, now)
-        except asyncio.CancelledError:
-            # It may have been stored; nothing was begun under it, so it must not stand as an unknown outcome.
-            with contextlib.suppress(SourceError):
-                await finished(self._database().execute(_WITHDRAW, scope=slot.scope, key=slot.key, now=now))
-            raise
-
-    async def _claim(self, slot: Slot, now: datetime) -> Row | None:
-        at = {"scope": slot.scope, "key": slot.key}
-        database = self._database()
+    async def _claim(self, claim: Claim) -> Held | None:
+        now, slot, database = datetime.now(UTC), claim.slot, self._database()
         async with database.transaction():
             if await database.returning(
                 _CLAIM,
-                **at,
+                **_place(claim),
                 fingerprint=slot.fingerprint,
                 repeatable=slot.repeatable,
                 lease_until=now + self._lease,
@@ -130,28 +111,27 @@ class LeaseJournal:
                 sweep = _SWEEP.format(skip_locked=database.skip_locked)
                 await database.execute(sweep, expired=now - KEEP, most=SWEPT_AT_ONCE)
                 return None
-            found = await database.row(_FIND, **at)
+            found = await database.row(_FIND, scope=slot.scope, key=slot.key)
         if found is None:  # its holder has just let go of it
-            return {"answer": None}
+            return Held(None)
         if found["fingerprint"] != slot.fingerprint:
             raise Conflict(slot)
         if found["answer"] is None and found["lease_until"] <= now:
             raise Unknown(slot)
-        return found
+        return Held(None if found["answer"] is None else bytes(found["answer"]))
 
-    async def _answered(self, slot: Slot, effect: Callable[[], Awaitable[bytes]]) -> bytes:
-        at = {"scope": slot.scope, "key": slot.key}
-        database = self._database()
-        try:
-            answer = await effect()
-        except BaseException as error:
-            if isinstance(error, _UNDONE):
-                await database.execute(_FREE, **at)
-            else:
-                await database.execute(_LOST, **at, now=datetime.now(UTC))
-            raise
-        await database.execute(_DONE, **at, answer=answer)
-        return answer
+    async def _finish(self, claim: Claim, answer: bytes) -> None:
+        await self._database().execute(_FINISH, **_place(claim), answer=answer)
+
+    async def _free(self, claim: Claim) -> None:
+        await self._database().execute(_FREE, **_place(claim))
+
+    async def _lose(self, claim: Claim) -> None:
+        await self._database().execute(_LOSE, **_place(claim), now=datetime.now(UTC))
+
+
+def _place(claim: Claim) -> dict[str, str]:
+    return {"scope": claim.slot.scope, "key": claim.slot.key, "holder": claim.holder}
 
 
 def connect(url: str, settings: Settings, databases: Databases) -> Embedded:
@@ -166,7 +146,8 @@ class Embedded:
     shared = False
 
     def __init__(self, state: Callable[[], Database], windows: SlidingWindows | None = None) -> None:
-        self.journal = LeaseJournal(state)
+        self.journal: Journal = LeaseJournal(state)
+        self._state = state
         self._windows = windows or SlidingWindows()
 
     async def take(self, client: str, tool: str, per_minute: int) -> Grant:
@@ -179,6 +160,16 @@ class Embedded:
 
     async def put(self, key: str, value: bytes, ttl_s: float) -> None:
         """Nothing, likewise."""
+
+    async def first(self, name: str, within_s: float) -> bool:
+        """Whether nobody has said this name for so long, in any process of the home."""
+        now, database = datetime.now(UTC), self._state()
+        until = now + timedelta(seconds=within_s)
+        async with database.transaction():
+            told = await database.returning(_SEEN, name=name, until=until, now=now)
+            sweep = _SWEEP_SEEN.format(skip_locked=database.skip_locked)
+            await database.execute(sweep, now=now, most=SWEPT_AT_ONCE)
+        return bool(told)
 
     async def close(self) -> None:
         """Nothing: its database is the process's."""

@@ -1,0 +1,20 @@
+"""tools-catalog: the tools of the catalog's spec, by numbered codes, over MCP and REST."""
+
+from quantdeck.core.server import Server
+from quantdeck.servers import tools
+
+SERVER = Server(
+    name="tools-catalog",
+    purpose="Shared state for agents that work on one thing together",
+    instructions=(
+        "Agents that share a corr_id share its state: storage_shared_state_set keeps any JSON for ttl_seconds, "
+        "storage_shared_state_get reads it. A key that is not there is exists: false, no error. Failures have a code: "
+        "try MCP-003, MCP-004 and MCP-999 again after 1, 2 and 4 seconds, MCP-006 after details.retry_after_s; "
+        "others not. Times are UTC."
+    ),
+    tools=tools(
+        __name__,
+        "shared_state_get",
+        "shared_state_set",
+    ),
+)
