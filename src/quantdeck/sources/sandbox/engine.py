@@ -1,0 +1,92 @@
+"""What engines have in common. A worker is started, runs one analysis, and is ended whatever came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from quantdeck.sources.sandbox import MOST_CALLS, Analysis, Ask, RefusedError, Report
+from quantdeck.sources.sandbox.watch import Watch
+
+__all__ = ["LONGEST_RESULT", "Calls", "Console", "Worker"]
+
+LONGEST_RESULT = 262_144
+_METHODS = frozenset({"getSymbols", "getCandlestickData", "getHistoricalPrice", "getLatestPrice"})
+_AT_ONCE = 4
+_LONGEST_REPLY = 4 * 2**20
+_LONGEST_CONSOLE = 65_536 + 1024
+_MOST_LINES = 1_001
+
+
+class Worker(Protocol):
+    """An engine in a process of its own that has seen no code yet."""
+
+    watch: Watch
+
+    @property
+    def alive(self) -> bool: ...
+
+    async def run(self, analysis: Analysis, calls: Calls, report: Report) -> None:
+        """Fill in the report's value or problem, and its console as it comes. Cancelled when time is up."""
+
+    async def close(self) -> None:
+        """End it, and return when nothing of it is left."""
+
+
+class Console:
+    """Lines that the code has written. An engine leaves out what is too much; of one that does not, the rest is lost."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines, self._left = lines, _LONGEST_CONSOLE
+
+    def write(self, line: str) -> None:
+        if self._left > 0 and len(self._lines) < _MOST_LINES:
+            self._lines.append(line[: self._left])
+            self._left -= len(line) + 1
+
+
+@dataclass
+class Calls:
+    """The code's calls to the server: counted, bounded, and timed while any is on its way."""
+
+    ask: Ask
+    report: Report
+    _made: int = 0
+    _running: int = 0
+    _since: float = 0.0
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    async def __call__(self, method: str, arguments: Any) -> bytes:
+        """The answer as JSON; RefusedError says what the code may know."""
+        counts = self.report.calls
+        self._made += 1
+        if self._made > MOST_CALLS or method not in _METHODS or not isinstance(arguments, list):
+            counts["refused"] += 1
+            raise RefusedError("limit", f"An analysis may make {MOST_CALLS} calls; ask for more in each.")
+        try:
+            with self._timed():
+                async with self._slots:
+                    told = await self.ask(method, arguments)
+            if len(told) > _LONGEST_REPLY:
+                raise RefusedError("limit", f"The answer is longer than {_LONGEST_REPLY} bytes; ask for less.")
+        except RefusedError:
+            counts["failed"] += 1
+            raise
+        counts["ok"] += 1
+        return told
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        if not self._running:
+            self._since = time.perf_counter()
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if not self._running:
+                self.report.host_wait_ms += (time.perf_counter() - self._since) * 1000
