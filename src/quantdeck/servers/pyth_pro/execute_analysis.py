@@ -59,7 +59,7 @@ async def execute_analysis(
     python the names are in snake_case.
     """
     if not 0 < len(code) <= LONGEST_CODE:
-        told = f"code must be 1 to {LONGEST_CODE} characters; this is {len(code)}. Ask pyth for data in place of sending it."
+        told = f"code must have 1 to {LONGEST_CODE} characters, not {len(code)}: ask pyth for data, do not send it."
         raise INVALID_INPUT(told, code_length=len(code))
     bindings.note(code_length=len(code), sandbox_language=language)
     at_ms = int(now.timestamp() * 1000) if now.fixed else None

@@ -66,6 +66,6 @@ def _linked(binary: str) -> list[str]:
 def interpreter(*more: str) -> tuple[str, ...]:
     """Rules for a Python program of ours: this interpreter, its standard library, and the system's libraries."""
     folders = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), f"{sys.base_prefix}/lib"}
-    system = [folder for folder in ("/lib", "/lib64", "/usr/lib", "/usr/lib64") if os.path.isdir(folder)]
-    linked = {*folders, *system, os.path.dirname(os.path.realpath(sys.executable)), sys.prefix}
+    system = [folder for folder in ("/lib", "/lib64", "/usr/lib", "/usr/lib64") if Path(folder).is_dir()]
+    linked = {*folders, *system, str(Path(sys.executable).resolve().parent), sys.prefix}
     return (*readable(sys.executable), *(f"d:{os.path.realpath(folder)}" for folder in sorted(linked)), *more)

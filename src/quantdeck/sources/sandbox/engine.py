@@ -38,7 +38,7 @@ class Worker(Protocol):
 
 
 class Console:
-    """Lines that the code has written. An engine leaves out what is too much; of one that does not, the rest is lost."""
+    """Lines that the code has written. An engine leaves out what is too much; else the rest is lost here."""
 
     def __init__(self, lines: list[str]) -> None:
         self._lines, self._left = lines, _LONGEST_CONSOLE
@@ -71,11 +71,12 @@ class Calls:
             with self._timed():
                 async with self._slots:
                     told = await self.ask(method, arguments)
-            if len(told) > _LONGEST_REPLY:
-                raise RefusedError("limit", f"The answer is longer than {_LONGEST_REPLY} bytes; ask for less.")
         except RefusedError:
             counts["failed"] += 1
             raise
+        if len(told) > _LONGEST_REPLY:
+            counts["refused"] += 1
+            raise RefusedError("limit", f"The answer is longer than {_LONGEST_REPLY} bytes; ask for less.")
         counts["ok"] += 1
         return told
 

@@ -4,8 +4,8 @@
 
 Nothing but the standard library, and little of it: every execution waits for this. Landlock binds the thread that
 asks for it and what that becomes, which is why this is a program of its own and not something the server does. What
-cannot be had is a failure here, never a weaker cage; `LEVEL` alone says what is asked for: `full`, `host` for our own program
-that starts an engine and so may start programs, or `none`, which is limits without a cage.
+cannot be had is a failure here, never a weaker cage. `LEVEL` alone says what is asked for: `full`; `host`, for a
+program of ours that starts an engine, and so may start programs; or `none`, which is limits without a cage.
 
 The filter of system calls is a list of what is allowed. Three things in it are worth a word. `clone3` hides its flags
 from a filter, so it is answered as if the kernel did not have it, and libc falls back to `clone`, which may make
@@ -32,15 +32,16 @@ _CALLS = """
 futex 202 98|read 0 63|write 1 64|mmap 9 222|munmap 11 215|mprotect 10 226|madvise 28 233|mremap 25 216|brk 12 214
 close 3 57|fstat 5 80|newfstatat 262 79|stat 4 -|lstat 6 -|statx 332 291|lseek 8 62|pread64 17 67|readv 19 65
 writev 20 66|open 2 -|openat 257 56|access 21 -|faccessat 269 48|faccessat2 439 439|readlink 89 -|readlinkat 267 78
-getcwd 79 17|getdents64 217 61|poll 7 -|ppoll 271 73|epoll_create1 291 20|epoll_ctl 233 21|epoll_wait 232 -|epoll_pwait 281 22
-eventfd2 290 19|pipe2 293 59|dup 32 23|dup3 292 24|fcntl 72 25|ioctl 16 29|rt_sigaction 13 134|rt_sigprocmask 14 135
-rt_sigreturn 15 139|sigaltstack 131 132|restart_syscall 219 128|nanosleep 35 101|clock_nanosleep 230 115
-clock_gettime 228 113|clock_getres 229 114|gettimeofday 96 169|time 201 -|getpid 39 172|gettid 186 178|getppid 110 173
-getuid 102 174|geteuid 107 175|getgid 104 176|getegid 108 177|uname 63 160|sysinfo 99 179|getrandom 318 278
-getrusage 98 165|getrlimit 97 163|prlimit64 302 261|prctl 157 167|arch_prctl 158 -|set_tid_address 218 96
-set_robust_list 273 99|rseq 334 293|membarrier 324 283|sched_yield 24 124|sched_getaffinity 204 123
-sched_getparam 143 121|sched_getscheduler 145 120|timerfd_create 283 85|timerfd_settime 286 86|socketpair 53 199
-sendto 44 206|recvfrom 45 207|exit 60 93|exit_group 231 94|tgkill 234 131|clone 56 220|clone3 435 435|execve 59 221
+getcwd 79 17|getdents64 217 61|poll 7 -|ppoll 271 73|epoll_create1 291 20|epoll_ctl 233 21|epoll_wait 232 -
+epoll_pwait 281 22|eventfd2 290 19|pipe2 293 59|dup 32 23|dup3 292 24|fcntl 72 25|ioctl 16 29|rt_sigaction 13 134
+rt_sigprocmask 14 135|rt_sigreturn 15 139|sigaltstack 131 132|restart_syscall 219 128|nanosleep 35 101
+clock_nanosleep 230 115|clock_gettime 228 113|clock_getres 229 114|gettimeofday 96 169|time 201 -|getpid 39 172
+gettid 186 178|getppid 110 173|getuid 102 174|geteuid 107 175|getgid 104 176|getegid 108 177|uname 63 160
+sysinfo 99 179|getrandom 318 278|getrusage 98 165|getrlimit 97 163|prlimit64 302 261|prctl 157 167|arch_prctl 158 -
+set_tid_address 218 96|set_robust_list 273 99|rseq 334 293|membarrier 324 283|sched_yield 24 124
+sched_getaffinity 204 123|sched_getparam 143 121|sched_getscheduler 145 120|timerfd_create 283 85
+timerfd_settime 286 86|socketpair 53 199|sendto 44 206|recvfrom 45 207|exit 60 93|exit_group 231 94|tgkill 234 131
+clone 56 220|clone3 435 435|execve 59 221
 """
 
 _LD, _JEQ, _JSET, _RET = 0x20, 0x15, 0x45, 0x06  # instructions: load a word, jump if equal, jump if any bit, return
@@ -87,6 +88,8 @@ def _limits() -> None:
 
 
 def _prctl(what: int, value: int) -> None:
+    if sys.platform != "linux":
+        return  # where there is no cage either
     if _libc.prctl(what, ctypes.c_ulong(value), 0, 0, 0):
         raise OSError(f"prctl {what}: {os.strerror(ctypes.get_errno())}")
 
@@ -169,7 +172,7 @@ class _Program(ctypes.Structure):
 
 def _seccomp(line: _Line, *, jit: bool) -> None:
     code = list(_filter(os.uname().machine, line.address, jit=jit))
-    held = (_Instruction * len(code))(*code)
+    held = (_Instruction * len(code))(*(_Instruction(*one) for one in code))
     program = _Program(len(code), ctypes.addressof(held))
     if _libc.prctl(22, ctypes.c_ulong(2), ctypes.c_void_p(ctypes.addressof(program)), 0, 0):
         raise OSError(f"this kernel refuses a filter of system calls: {os.strerror(ctypes.get_errno())}")
@@ -192,8 +195,6 @@ def _filter(machine: str, program: int, *, jit: bool) -> Iterator[Instruction]:
 def _rules(program: int, *, jit: bool) -> dict[str, list[Instruction]]:
     """What is asked of arguments, by call."""
     return {
-        "mmap": [] if jit else [*_without(2, _PROT_EXEC), *_without(3, _MAP_ANONYMOUS, refuse=True)],
-        "mprotect": [] if jit else _without(2, _PROT_EXEC, refuse=True),
         "clone": [*_with_bits(0, _CLONE_THREAD), *_without(0, _NAMESPACES, refuse=True)],
         "clone3": [(_RET, 0, 0, _UNKNOWN)],
         "execve": [*_equal(0, program & 0xFFFFFFFF), *_equal(0, program >> 32, high=True), (_RET, 0, 0, _ALLOW)],
@@ -203,7 +204,8 @@ def _rules(program: int, *, jit: bool) -> dict[str, list[Instruction]]:
         "prlimit64": [*_equal(2, 0), *_equal(2, 0, high=True), *_own(), (_RET, 0, 0, _ALLOW)],  # look, change nothing
         "ioctl": _one_of(1, _IOCTLS),
         "prctl": _one_of(0, _PRCTLS),
-    } | ({"mmap": [(_RET, 0, 0, _ALLOW)], "mprotect": [(_RET, 0, 0, _ALLOW)]} if jit else {})
+        **({} if jit else _NOTHING_TO_RUN),
+    }
 
 
 def _own() -> list[Instruction]:
@@ -230,6 +232,13 @@ def _without(argument: int, bits: int, *, refuse: bool = False) -> list[Instruct
     """Allow without these bits; with them refuse, or go on to what follows."""
     last = [(_RET, 0, 0, _REFUSE)] if refuse else []
     return [(_LD, 0, 0, 16 + 8 * argument), (_JSET, 1, 0, bits), (_RET, 0, 0, _ALLOW), *last]
+
+
+_NOTHING_TO_RUN = {
+    "mmap": [*_without(2, _PROT_EXEC), *_without(3, _MAP_ANONYMOUS, refuse=True)],
+    "mprotect": _without(2, _PROT_EXEC, refuse=True),
+}
+"""Memory that is written and then run is refused; a file that the loader maps is not."""
 
 
 if __name__ == "__main__":

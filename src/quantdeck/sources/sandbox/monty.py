@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import sysconfig
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from quantdeck.sources.sandbox import Kind, Problem
 from quantdeck.sources.sandbox.cage import Cage, Level, interpreter, readable
-from quantdeck.sources.sandbox.failures import from_python
+from quantdeck.sources.sandbox.failures import MEMORY, NO_EVAL, NO_NETWORK, PYTH
 from quantdeck.sources.sandbox.worker import Engine
 
-__all__ = ["engine"]
+__all__ = ["engine", "explain"]
 
-_HERE = Path(__file__).with_name("monty")
+_FOLDER = Path(__file__).with_name("python")
 
 
 @cache
@@ -25,15 +27,44 @@ def engine(level: Level) -> Engine:
     assert spec.origin is not None
     site = Path(spec.origin).parents[1]
     monty = str(Path(sysconfig.get_path("scripts")) / "monty")
-    host = [sys.executable, "-I", "-S", "-B", str(_HERE / "host.py"), str(site), monty]
+    host = (sys.executable, "-I", "-S", "-B", str(_FOLDER / "host.py"), str(site), monty)
     if level == "none":
-        return Engine(Cage(host, (), "none"), from_python)
-    engine = readable(monty, "w:/dev/null")
-    sees = (
-        *interpreter(f"d:{site}", f"d:{_HERE}"),
-        *readable("/bin/sh"),
-        *engine,
-        f"r:{_HERE.parent / 'launcher.py'}",
-        "r:/proc/self/status",
+        return Engine(Cage(host, (), "none"), explain)
+    inner = readable(monty, "w:/dev/null")
+    launcher = _FOLDER.with_name("launcher.py")
+    ours = interpreter(f"d:{site}", f"d:{_FOLDER}", f"r:{launcher}", "r:/proc/self/status")
+    return Engine(Cage((*host, "full", *inner), (*ours, *readable("/bin/sh"), *inner), "host"), explain)
+
+
+def explain(stage: str, name: str, message: str, line: int | None, column: int | None) -> Problem:
+    """What Monty said: `stage` is `syntax` or `runtime`."""
+    kind, hint = next(
+        ((kind, hint) for named, said, kind, hint in _RULES if re.fullmatch(named, name) and re.search(said, message)),
+        ("syntax" if stage == "syntax" else "runtime", ""),
     )
-    return Engine(Cage([*host, "full", *engine], sees, "host"), from_python)
+    return Problem(kind, name, message, line, column, hint)
+
+
+_MODULES = (
+    "There are math, datetime, json, re, collections, itertools, functools, random, decimal, bisect, csv, asyncio and "
+    "typing; for moving averages, deviations and the like use indicators."
+)
+_SUBSET = "This is a subset of Python: functions, plain classes, comprehensions, async and await, and a few modules."
+
+_RULES: tuple[tuple[str, str, Kind, str], ...] = (
+    ("MemoryError", "", "memory", MEMORY),
+    ("PermissionError", r"^(?:eval|exec|compile|__import__) ", "security", NO_EVAL),
+    ("PermissionError", "", "security", NO_NETWORK),
+    ("RuntimeError", "^'[a-z.]+' is not supported in this environment", "security", NO_NETWORK),
+    ("ModuleNotFoundError|ImportError", "", "runtime", _MODULES),
+    ("NotImplementedError", "inheritance", "syntax", "Classes have no bases here: hold one object in another."),
+    ("NotImplementedError", "yield", "syntax", "There are no generators here: build a list, or use a comprehension."),
+    ("NotImplementedError", "del", "syntax", "There is no `del` here: build a new list or dict without the item."),
+    ("NotImplementedError", "", "syntax", _SUBSET),
+    ("NameError", "", "runtime", "Beside the language there are pyth and indicators."),
+    ("RecursionError", "", "runtime", "A function calls itself too often: use a loop."),
+    ("ResultError", "", "runtime", "Return figures rather than rows: the last value, a mean."),
+    ("RuntimeError", "^[a-z_]+: ", "runtime", PYTH),
+    ("TypeError", "coroutine", "runtime", "Write `await` before the call to pyth."),
+)  # fmt: skip
+"""As in `deno`."""

@@ -12,11 +12,16 @@ import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _COLUMN = {"x86_64": 0, "aarch64": 1}.get(os.uname().machine, 0)
 
-_CALLS = {
+_SOCKETS = (
+    ("TCP", 2, 1), ("UDP", 2, 2), ("Unix", 1, 1), ("IPv6", 10, 1), ("netlink", 16, 3), ("packet", 17, 3),
+)  # fmt: skip
+
+_CALLS: dict[str, tuple[tuple[int, int], tuple[int | str, ...]]] = {
     "ptrace": ((101, 117), (16, "server", 0, 0)),
     "process_vm_readv": ((310, 270), ("server", "vector", 1, "vector", 1, 0)),
     "pidfd_open": ((434, 434), ("server", 0)),
@@ -49,7 +54,7 @@ def attempts(server: int, canary: str, port: int) -> Iterator[tuple[str, Callabl
         "read the server's memory": f"/proc/{server}/mem",
         "read the server's command": f"/proc/{server}/cmdline",
     }.items():
-        yield name, lambda path=path: os.close(os.open(path, os.O_RDONLY))
+        yield name, partial(os.open, path, os.O_RDONLY)
     yield "list the root", lambda: os.listdir("/")
     yield "list its folder", lambda: os.listdir(folder)
     yield "write a file", lambda: os.open(f"{folder}/written", os.O_WRONLY | os.O_CREAT)
@@ -67,11 +72,11 @@ def attempts(server: int, canary: str, port: int) -> Iterator[tuple[str, Callabl
     yield "make memory executable", lambda: _made_executable(_mapped(3))
     yield "hold more descriptors", lambda: _other_descriptors(canary)
     yield "have another environment", _other_environment
-    for family, kind, name in ((2, 1, "TCP"), (2, 2, "UDP"), (1, 1, "Unix"), (10, 1, "IPv6"), (16, 3, "netlink"), (17, 3, "packet")):
-        yield f"a socket: {name}", lambda family=family, kind=kind: _system((41, 198), family, kind, 0)
+    for name, family, kind in _SOCKETS:
+        yield f"a socket: {name}", partial(_system, (41, 198), family, kind, 0)
     yield "connect", lambda: _connect(port)
     for name, (numbers, given) in _CALLS.items():
-        yield name, lambda numbers=numbers, given=given: _system(numbers, *(_argument(one, server) for one in given))
+        yield name, partial(_system, numbers, *(_argument(one, server) for one in given))
 
 
 def _fork() -> None:
@@ -80,7 +85,7 @@ def _fork() -> None:
 
 
 _zeros = ctypes.create_string_buffer(256)
-_name = ctypes.create_string_buffer(b"/tmp")  # noqa: S108
+_name = ctypes.create_string_buffer(b"/tmp")
 _root = ctypes.create_string_buffer(b"/")
 _held = ctypes.create_string_buffer(16)
 

@@ -126,9 +126,13 @@ class Workers(Sandbox):
 
 
 def _engine(language: Language, level: Level) -> Engine:
-    from quantdeck.sources.sandbox import deno, monty
+    if language == "python":
+        from quantdeck.sources.sandbox import monty
 
-    return (monty if language == "python" else deno).engine(level)
+        return monty.engine(level)
+    from quantdeck.sources.sandbox import deno
+
+    return deno.engine(level)
 
 
 async def _bounded(worker: Worker, analysis: Analysis, calls: Calls, report: Report) -> None:
@@ -148,8 +152,8 @@ async def _bounded(worker: Worker, analysis: Analysis, calls: Calls, report: Rep
 
 def _degraded(why: str) -> str:
     return (
-        f"Full isolation cannot be had here: {why}. {_SETTING}=degraded runs analyses with the engine's own permissions "
-        "and limits only; over HTTP that is refused even so"
+        f"Full isolation cannot be had here: {why}. {_SETTING}=degraded runs analyses with the engine's own "
+        "permissions and limits only; over HTTP that is refused even so"
     )
 
 

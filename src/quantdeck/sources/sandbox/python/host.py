@@ -25,6 +25,7 @@ LONGEST_RESULT = 262_144
 MOST_CONSOLE = 65_536
 MOST_LINES = 1_000
 MOST_CALLS = 100
+MOST_DEPTH = 200
 MOST_STOPS = 50_000
 PRELUDE = "<python-input-0>"
 
@@ -68,33 +69,40 @@ class Lines:
 
 
 class Plain:
-    """A value as JSON, as far as it may be returned: what is shared is counted each time, so that nothing multiplies."""
+    """A value as plain data, as far as it may be returned. What is shared counts each time: nothing multiplies."""
 
     def __init__(self, longest: int) -> None:
         self.lost, self._left = 0, longest
 
     def __call__(self, value: Any, depth: int = 0) -> Any:
         self._left -= 2
-        if self._left < 0 or depth > 200:
-            raise UnfitError("ResultError", "The result is too large: more than 262144 characters of JSON are not returned")
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, float):
-            self._left -= 8
-            self.lost += not math.isfinite(value)
-            return value if math.isfinite(value) else None
-        if isinstance(value, int):
-            self._left -= 8
-            return value if abs(value) < 2**53 else str(value) if value.bit_length() < 4096 else float("1e400")
         if isinstance(value, str):
             self._left -= len(value)
-            return value.encode("utf-8", "replace").decode() if self._left >= 0 else self(None)
+        if self._left < 0:
+            raise UnfitError("ResultError", f"The result is too large: at most {LONGEST_RESULT} characters of JSON")
+        if depth > MOST_DEPTH:
+            raise UnfitError("ResultError", "The result is nested too deeply")
         if isinstance(value, (list, tuple, set, frozenset)):
             return [self(one, depth + 1) for one in value]
         if isinstance(value, dict):
             return {self._key(name): self(held, depth + 1) for name, held in value.items()}
-        if isinstance(value, (date, datetime)):
-            return value.isoformat()
+        return self._single(value, depth)
+
+    def _single(self, value: Any, depth: int) -> Any:
+        match value:
+            case None | bool():
+                return value
+            case str():
+                return value.encode("utf-8", "replace").decode()
+            case float():
+                self._left -= 8
+                self.lost += not math.isfinite(value)
+                return value if math.isfinite(value) else None
+            case int():
+                self._left -= value.bit_length() // 3
+                return value if abs(value) < 2**53 or self._left < 0 else str(value)
+            case date():
+                return value.isoformat()
         return self._other(value, depth)
 
     def _key(self, name: Any) -> str:
@@ -146,19 +154,19 @@ class Incoming:
 
 
 def script(monty: str, arguments: list[str]) -> str:
-    """A path that starts Monty by the launcher: all that Monty's client takes. A file in memory, for there is no other."""
+    """A path that starts Monty by the launcher; its client takes no more. It is a file in memory, where no other is."""
     line = [sys.executable, "-I", "-S", "-B", str(Path(__file__).parents[1] / "launcher.py"), str(os.getpid())]
     words = " ".join(map(shlex.quote, [*line, *arguments, "--", monty]))
     held = os.memfd_create("monty", 0)
     os.write(held, f'#!/bin/sh\nexec {words} "$@"\n'.encode())
-    os.chmod(held, 0o700)
+    os.fchmod(held, 0o700)
     return f"/proc/self/fd/{held}"
 
 
 def bounded() -> None:
     """Limit the memory of this process itself, now that it is ready."""
     if sys.platform == "linux":
-        with open("/proc/self/status") as lines:
+        with Path("/proc/self/status").open() as lines:
             held = next(int(line.split()[1]) for line in lines if line.startswith("VmData"))
         resource.setrlimit(resource.RLIMIT_DATA, (held * 1024 + BUDGET, held * 1024 + BUDGET))
 
@@ -170,16 +178,18 @@ def main(site: str, monty: str, arguments: list[str]) -> None:
     here = Path(__file__).parent
     prelude, stubs = (here / "prelude.txt").read_text(), (here / "stubs.txt").read_text()
     path = script(monty, arguments) if arguments else monty
-    incoming, limits = Incoming(), {"max_memory": BUDGET, "max_suspensions": MOST_STOPS}
+    incoming = Incoming()
+    limits: client.ResourceLimits = {"max_memory": BUDGET, "max_suspensions": MOST_STOPS}
     with client.Monty(binary_path=path, min_processes=1, max_processes=1, max_checkouts_per_worker=2) as pool:
         checked: dict[str, Any] = {"type_check": True, "type_check_stubs": stubs, "type_check_format": "json"}
-        with pool.checkout(**checked) as session:  # the first check reads the types of all there is: not the code's share
+        with pool.checkout(**checked) as session:
+            # The first check reads the types of all there is, which is not the code's share.
             session.feed_run("1 + 1")
             pid = session.worker_pid
         bounded()
         send("ready", pid)
         _, code, now_ms, *_ = incoming()
-        policy: dict[str, Any] = {"sleep": "zero"}
+        policy: client.OSPolicy = {"sleep": "zero"}
         if now_ms is not None:
             policy["datetime"] = datetime.fromtimestamp(now_ms / 1000, UTC)
         with pool.checkout(script_name="user.py", limits=limits, os_policy=policy, **checked) as session:
@@ -251,7 +261,7 @@ class Analysis:
         except (ValueError, UnfitError):
             said = ""
         if not said or stop.function_name != "_call" or not isinstance(method, str) or len(said) > LONGEST_ARGUMENTS:
-            return _refusal(f"The arguments are no plain data, or longer than {LONGEST_ARGUMENTS} characters; ask for less.")
+            return _refusal(f"The arguments are no plain data, or longer than {LONGEST_ARGUMENTS} characters.")
         if self._calls >= MOST_CALLS:
             return _refusal(f"An analysis may make {MOST_CALLS} calls; ask for more in each.")
         self._calls += 1
