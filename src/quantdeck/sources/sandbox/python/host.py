@@ -195,8 +195,8 @@ def main(site: str, monty: str, arguments: list[str]) -> None:
         with pool.checkout(script_name="user.py", limits=limits, os_policy=policy, **checked) as session:
             session.feed_run(prelude, skip_type_check=True)
             Analysis(client, session, incoming).run(code)
-        while True:
-            incoming()  # until the server ends this
+            while True:
+                incoming()  # until the server ends this, with the interpreter still there to be measured
 
 
 class Analysis:
