@@ -99,7 +99,9 @@ class _Line:
 
     def __init__(self, program: list[str]) -> None:
         self._words = [word.encode() for word in program]
-        self._environment = [f"{name}={value}".encode() for name, value in os.environ.items()]
+        # LC_CTYPE is this interpreter's own addition
+        said = {name: value for name, value in os.environ.items() if name != "LC_CTYPE"}
+        self._environment = [f"{name}={value}".encode() for name, value in said.items()]
         self._argv, self._envp = _pointers(self._words), _pointers(self._environment)
         self._path = ctypes.create_string_buffer(self._words[0])
         self.address = ctypes.addressof(self._path)
