@@ -76,7 +76,7 @@ class Looked:
         report = await self._report(Analysis(code, language, timeout_ms, **said), ask)
         assert not self.workers.running, "a worker outlived its analysis"
         assert len(open_files()) <= before, open_files()
-        if self.ran % _OFTEN == 0 or report.problem is not None and report.problem.kind in ("memory", "timeout"):
+        if self.ran % _OFTEN == 0 or (report.problem is not None and report.problem.kind in ("memory", "timeout")):
             following = await self._report(Analysis(CORRECT[language], language), nobody)
             assert (following.value, following.problem) == (42, None)
         return report

@@ -73,7 +73,9 @@ async def breach(tmp_path: Path, *v8: str, level: str = "full") -> dict[str, str
     return lines
 
 
-@pytest.mark.parametrize(("level", "flags"), [("full", ("--jitless",)), ("full+jit", ("--max-heap-size=128",))], ids=["jitless", "jit"])
+@pytest.mark.parametrize(
+    ("level", "flags"), [("full", ("--jitless",)), ("full+jit", ("--max-heap-size=128",))], ids=["jitless", "jit"]
+)
 async def test_an_engine_with_every_permission_can_do_no_more(tmp_path, level, flags):
     found = await breach(tmp_path, *flags, level=level)
     assert {name: how for name, how in found.items() if how != "refused"} == {}
@@ -152,4 +154,3 @@ async def test_all_of_an_engines_environment_is_ours():
     engine = deno.engine("full")
     assert isinstance(engine, Engine)
     assert not any("CANARY" in word for word in engine.cage.line(parent=0))
-

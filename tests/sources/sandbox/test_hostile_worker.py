@@ -18,8 +18,8 @@ from quantdeck.sources.sandbox.monty import explain
 from quantdeck.sources.sandbox.worker import Engine, Worker
 from tests.support.sandbox import descendants, never, nobody, open_files
 
-_READY = 'import os, sys, json, time\nsay = lambda x: os.write(1, x if isinstance(x, bytes) else x.encode())\n'
-_READY += 'say(\'["ready",0]\\n\')\nsys.stdin.readline()\n'
+_READY = "import os, sys, json, time\nsay = lambda x: os.write(1, x if isinstance(x, bytes) else x.encode())\n"
+_READY += "say('[\"ready\",0]\\n')\nsys.stdin.readline()\n"
 
 _END = "\ntime.sleep(60)"
 
@@ -47,23 +47,23 @@ VIOLATIONS = {
     "no JSON": "say('result\\n')",
     "no frame": "say('{}\\n')",
     "an empty one": "say('[]\\n')",
-    "an unknown one": "say('[\"exec\",\"x\"]\\n')",
+    "an unknown one": 'say(\'["exec","x"]\\n\')',
     "a known one with something else": "say('[\"result\",1]\\n')",
-    "more than it holds": "say('[\"log\",\"a\",\"b\"]\\n')",
-    "a truth for a number": "say('[\"call\",true,\"getSymbols\",\"[]\"]\\n')",
-    "half a line": "say('[\"result\",\"[0,1]\"]'); sys.exit()",
+    "more than it holds": 'say(\'["log","a","b"]\\n\')',
+    "a truth for a number": 'say(\'["call",true,"getSymbols","[]"]\\n\')',
+    "half a line": 'say(\'["result","[0,1]"]\'); sys.exit()',
     "a line without end": "x = b'x' * 2**20\nfor _ in range(100): say(x)",
-    "no UTF-8": "say(b'[\"log\",\"\\xff\\xfe\"]\\n')",
+    "no UTF-8": 'say(b\'["log","\\xff\\xfe"]\\n\')',
     "ready again": "say('[\"ready\",0]\\n')",
-    "a call of a number that is not its turn": "say('[\"call\",7,\"getSymbols\",\"[]\"]\\n')",
-    "a number twice": "say('[\"call\",1,\"getSymbols\",\"[]\"]\\n' * 2)",
-    "a number below": "say('[\"call\",0,\"getSymbols\",\"[]\"]\\n')",
-    "a result that is none": "say('[\"result\",\"{\"]\\n')",
-    "a result of another shape": "say('[\"result\",\"[1]\"]\\n')",
-    "a failure of another shape": "say('[\"failed\",\"runtime\",\"{}\"]\\n')",
-    "a failure that holds a list": "say('[\"failed\",\"runtime\",\"[[]]\"]\\n')",
+    "a call of a number that is not its turn": 'say(\'["call",7,"getSymbols","[]"]\\n\')',
+    "a number twice": 'say(\'["call",1,"getSymbols","[]"]\\n\' * 2)',
+    "a number below": 'say(\'["call",0,"getSymbols","[]"]\\n\')',
+    "a result that is none": 'say(\'["result","{"]\\n\')',
+    "a result of another shape": 'say(\'["result","[1]"]\\n\')',
+    "a failure of another shape": 'say(\'["failed","runtime","{}"]\\n\')',
+    "a failure that holds a list": 'say(\'["failed","runtime","[[]]"]\\n\')',
     "nesting without end": "say('[' * 100000 + '\\n')",
-    "more calls than there are": "say(''.join(f'[\"call\",{n},\"getSymbols\",\"[]\"]\\n' for n in range(1, 200)))",
+    "more calls than there are": 'say(\'\'.join(f\'["call",{n},"getSymbols","[]"]\\n\' for n in range(1, 200)))',
 }
 
 
@@ -76,19 +76,19 @@ async def test_whoever_does_not_keep_to_the_protocol_is_ended(program):
 
 
 async def test_what_comes_after_the_result_is_not_heard():
-    report = await said("say('[\"result\",\"[0,1]\"]\\n[\"log\",\"x\"]\\n[\"result\",\"[0,2]\"]\\n')" + _END)
+    report = await said('say(\'["result","[0,1]"]\\n["log","x"]\\n["result","[0,2]"]\\n\')' + _END)
     assert (report.value, report.console) == (1, [])
 
 
 async def test_a_console_beyond_the_cap_is_cut():
-    report = await said("say('[\"log\",\"' + 'x' * 1000 + '\"]\\n')\n" * 200 + "say('[\"result\",\"[0,1]\"]\\n')" + _END)
+    report = await said("say('[\"log\",\"' + 'x' * 1000 + '\"]\\n')\n" * 200 + 'say(\'["result","[0,1]"]\\n\')' + _END)
     assert report.value == 1
     assert sum(map(len, report.console)) < 70_000
 
 
 async def test_arguments_that_are_no_list_are_refused():
     report = await said(
-        "say('[\"call\",1,\"getSymbols\",\"{}\"]\\n'); r = sys.stdin.readline(); "
+        'say(\'["call",1,"getSymbols","{}"]\\n\'); r = sys.stdin.readline(); '
         "say(json.dumps(['result', json.dumps([0, json.loads(r)[2]])]) + '\\n')" + _END
     )
     assert report.value is False
@@ -104,7 +104,7 @@ async def test_an_engine_that_ends_in_the_middle_of_a_call_ends_the_call():
         finally:
             cancelled.set()
 
-    report = await said("say('[\"call\",1,\"getSymbols\",\"[]\"]\\n'); time.sleep(0.2); os._exit(3)", ask=ask)
+    report = await said('say(\'["call",1,"getSymbols","[]"]\\n\'); time.sleep(0.2); os._exit(3)', ask=ask)
     assert report.problem.kind == "runtime"
     assert cancelled.is_set()
 
@@ -115,12 +115,14 @@ async def test_an_engine_that_reads_nothing_does_not_fill_our_memory():
     async def ask(method, arguments):
         return b'"' + b"x" * 4_000_000 + b'"'
 
-    calls = "say(''.join(f'[\"call\",{n},\"getSymbols\",\"[]\"]\\n' for n in range(1, 101)))"
+    calls = 'say(\'\'.join(f\'["call",{n},"getSymbols","[]"]\\n\' for n in range(1, 101)))'
     with pytest.raises(TimeoutError):
         await said(calls + _END, ask=ask, timeout_s=1.0)
 
 
-@pytest.mark.parametrize("program", ["import sys; sys.exit(3)", "print('hello')", "print('[\"ready\",1]')", "x = 1 / 0"])
+@pytest.mark.parametrize(
+    "program", ["import sys; sys.exit(3)", "print('hello')", "print('[\"ready\",1]')", "x = 1 / 0"]
+)
 async def test_what_does_not_become_ready_is_no_worker(program):
     before = descendants()
     with pytest.raises(Unreachable):

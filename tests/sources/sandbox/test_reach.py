@@ -117,7 +117,8 @@ async def test_no_stack_says_where_we_live(run):
 
 async def test_errors_of_a_full_stack_belong_to_the_code(run):
     """What overflows inside of our own functions must not throw an error of the other realm."""
-    assert await run.value("""
+    assert (
+        await run.value("""
         let strange = 0;
         const deep = (n) => {
             try { deep(n + 1) } catch (e) {
@@ -131,4 +132,6 @@ async def test_errors_of_a_full_stack_belong_to_the_code(run):
         };
         try { deep(0) } catch {}
         return strange;
-    """) == 0
+    """)
+        == 0
+    )

@@ -83,7 +83,9 @@ async def test_an_argument_that_cannot_be_sent_is_an_error_that_can_be_caught(ru
 
 
 async def test_what_is_no_json_in_an_argument_arrives_as_null(run):
-    told = await run.value("return (await pyth.getHistoricalPrice([NaN, -1, Infinity, undefined], -Infinity)).arguments")
+    told = await run.value(
+        "return (await pyth.getHistoricalPrice([NaN, -1, Infinity, undefined], -Infinity)).arguments"
+    )
     assert told == [[None, -1, None, None], None]
 
 
@@ -153,7 +155,11 @@ async def test_what_the_server_says_no_to_is_an_error_with_its_code(run, languag
     }
     value = await run.value(codes[language], language, ask=ask)
     if language == "typescript":
-        assert value[:3] == ["PythError", "not_found", "Feed not found: X. Use get_symbols to discover available feeds."]
+        assert value[:3] == [
+            "PythError",
+            "not_found",
+            "Feed not found: X. Use get_symbols to discover available feeds.",
+        ]
         assert "user.ts:1:1" in value[3]
     else:
         assert value == "not_found: Feed not found: X. Use get_symbols to discover available feeds."

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from asyncio import IncompleteReadError, LimitOverrunError, StreamReader
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
 
-__all__ = ["LONGEST_LINE", "Frame", "ViolationError", "next_frame", "read_text"]
+__all__ = ["LONGEST_LINE", "Frame", "TooDeepError", "ViolationError", "next_frame", "read_text"]
 
 LONGEST_LINE = 2 * 2**20
+_DEEPEST = 100
 
 Frame = tuple[Any, ...]
 
@@ -23,6 +25,10 @@ _SHAPES: dict[str, tuple[type, ...]] = {
 }
 
 _ALONE = re.compile(r"\\(?:u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL)
+
+
+class TooDeepError(Exception):
+    """Data that is nested deeper than our answers can be."""
 
 
 class ViolationError(Exception):
@@ -55,6 +61,25 @@ def read_text(text: str) -> Any:
     if "\\u" in text:
         text = _ALONE.sub(lambda found: "\\ufffd" if len(found[0]) == 6 else found[0], text)
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        if "ecursion limit" in str(error):
+            raise TooDeepError from None
         raise ViolationError("no JSON within a frame") from None
+    if _depth(value) > _DEEPEST:
+        raise TooDeepError
+    return value
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        level = [one for held in level for one in _within(held)]
+    return depth
+
+
+def _within(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -20,7 +20,7 @@ from quantdeck.sources.sandbox import MOST_CALLS, Analysis, Problem, RefusedErro
 from quantdeck.sources.sandbox.cage import ENVIRONMENT, Cage
 from quantdeck.sources.sandbox.engine import Calls, Console
 from quantdeck.sources.sandbox.failures import crashed, violated
-from quantdeck.sources.sandbox.frames import LONGEST_LINE, ViolationError, next_frame, read_text
+from quantdeck.sources.sandbox.frames import LONGEST_LINE, TooDeepError, ViolationError, next_frame, read_text
 from quantdeck.sources.sandbox.watch import Watch
 
 __all__ = ["Engine", "Worker"]
@@ -88,6 +88,10 @@ class Worker:
             await self._listen(calls, report, answering)
         except ViolationError as error:
             report.problem = violated(str(error))
+        except TooDeepError:
+            report.problem = Problem(
+                "runtime", "RangeError", "The result is nested too deeply", hint="Return flat data."
+            )
         finally:
             for task in answering:
                 task.cancel()
@@ -129,7 +133,7 @@ class Worker:
 
     async def _answer(self, calls: Calls, number: int, method: str, text: str) -> None:
         try:
-            told = (await calls(method, read_text(text))).decode()
+            told = (await calls(method, _arguments(text))).decode()
             await self._send("reply", number, True, told)
         except RefusedError as error:
             said = orjson.dumps({"code": error.code, "message": error.message}).decode()
@@ -143,6 +147,13 @@ class Worker:
             with suppress(BrokenPipeError, ConnectionResetError):  # who listens to it hears its end
                 stdin.write(orjson.dumps(frame) + b"\n")
                 await stdin.drain()
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return read_text(text)
+    except (ViolationError, TooDeepError):
+        return None  # which is refused, as what is no list
 
 
 def _value(told: Any, report: Report) -> None:

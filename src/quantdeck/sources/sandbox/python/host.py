@@ -25,7 +25,7 @@ LONGEST_RESULT = 262_144
 MOST_CONSOLE = 65_536
 MOST_LINES = 1_000
 MOST_CALLS = 100
-MOST_DEPTH = 200
+MOST_DEPTH = 95
 MOST_STOPS = 50_000
 PRELUDE = "<python-input-0>"
 
@@ -48,10 +48,15 @@ class Lines:
         self._part, self._left, self._lines = "", MOST_CONSOLE, MOST_LINES
 
     def __call__(self, stream: str, text: str) -> None:
-        *whole, self._part = (self._part + text[: self._left + 1]).split("\n")
-        self._part = self._part[: self._left]
-        for line in whole:
-            self._send(line)
+        if not self._is_full:
+            *whole, part = (self._part + text[: self._left + 1]).split("\n")
+            for line in whole:
+                self._send(line)
+            self._part = part[: max(self._left, 0)]
+
+    @property
+    def _is_full(self) -> bool:
+        return self._left <= 0 or self._lines <= 0
 
     def flush(self) -> None:
         if self._part:
@@ -59,12 +64,12 @@ class Lines:
             self._part = ""
 
     def _send(self, line: str) -> None:
-        if self._left <= 0 or self._lines <= 0:
+        if self._is_full:
             return
-        send("log", line[: self._left])
+        send("log", line[: self._left].encode("utf-8", "replace").decode())
         self._left -= len(line) + 1
         self._lines -= 1
-        if self._left <= 0 or self._lines <= 0:
+        if self._is_full:
             send("log", "[the console is full; the rest is left out]")
 
 
