@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
@@ -25,10 +25,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _canary(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _canary(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ.get("CANARY") is None
     monkeypatch.setenv("CANARY", CANARY)
-    yield
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -105,6 +105,7 @@ async def test_an_engine_that_ends_in_the_middle_of_a_call_ends_the_call():
             cancelled.set()
 
     report = await said('say(\'["call",1,"getSymbols","[]"]\\n\'); time.sleep(0.2); os._exit(3)', ask=ask)
+    assert report.problem is not None
     assert report.problem.kind == "runtime"
     assert cancelled.is_set()
 
@@ -175,7 +176,7 @@ asyncio.run(main())
     server.kill()
     await server.wait()
     async with asyncio.timeout(10):
-        while any(_is_alive(pid) for pid in below):
+        while any(map(_is_alive, below)):  # noqa: ASYNC110 - they are not this process's children
             await asyncio.sleep(0.01)
 
 

@@ -1,4 +1,4 @@
-"""Code made at run time, and what can be reached from a realm that holds nothing but the language: A of the research."""
+"""Code made at run time, and what is in reach of a realm that holds nothing but the language: A of the research."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ REFUSED = {
     "eval by another name": "const e = eval; return (0, e)('1')",
     "Function by name": "return new Function('return 1')()",
     "Function without new": "return Function('return 1')()",
-    "this.constructor.constructor": "return (function () { return this }).call({}).constructor.constructor('return 1')()",
+    "this.constructor.constructor": "return (function () { return this }).call({}).constructor.constructor('1')()",
     "an arrow's constructor": "return (() => 1).constructor('return 1')()",
     "an async function's": "return (async () => 1).constructor('return 1')()",
     "a generator's": "return (function* () {}).constructor('yield 1')().next()",
@@ -20,8 +20,8 @@ REFUSED = {
     "the console's": "return console.log.constructor('return 1')()",
     "a promise's": "return pyth.getSymbols().constructor.constructor('return 1')()",
     "an answer's": "return (await pyth.getSymbols()).constructor.constructor('return 1')()",
-    "an error's of a binding": "try { await pyth.getSymbols(1, 2, 3) } catch (e) { return e.constructor.constructor('1')() }",
-    "an error's of a figure": "try { indicators.sma(1, 2) } catch (e) { return e.constructor.constructor('return 1')() }",
+    "an error's of a binding": "try { await pyth.getSymbols(1, 2, 3) } catch (e) { e.constructor.constructor('1')() }",
+    "an error's of a figure": "try { indicators.sma(1, 2) } catch (e) { return e.constructor.constructor('1')() }",
     "an error's of the parser": "try { JSON.parse('{') } catch (e) { return e.constructor.constructor('return 1')() }",
     "an error's of the stack": "const f = () => f(); try { f() } catch (e) { return e.constructor.constructor('1')() }",
     "import of node": "return await import('node:fs')",
@@ -75,7 +75,8 @@ async def test_the_globals_are_the_language_and_three_more(run):
         const names = new Set(Reflect.ownKeys(globalThis).map(String));
         const chain = [];
         for (let at = globalThis; at; at = Object.getPrototypeOf(at)) chain.push(...Reflect.ownKeys(at).map(String));
-        const foreign = [...names].filter((n) => typeof globalThis[n] === 'function' && !(globalThis[n] instanceof Function));
+        const ours = (n) => typeof globalThis[n] !== 'function' || globalThis[n] instanceof Function;
+        const foreign = [...names].filter((n) => !ours(n));
         return { names: [...names], chain, foreign };
     """)
     assert found["foreign"] == []

@@ -49,7 +49,7 @@ async def test_a_changed_language_changes_no_report(run, change):
     assert report.console == ["said"]
 
 
-async def test_junk_of_toJSON_is_the_codes_own_affair(run):
+async def test_junk_of_to_json_is_the_codes_own_affair(run):
     assert await run.value("Object.prototype.toJSON = () => 'junk'; return { a: 1 }") == "junk"
     assert await run.value("Object.prototype.toJSON = () => undefined; return { a: 1 }") is None
 

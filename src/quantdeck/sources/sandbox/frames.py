@@ -63,7 +63,7 @@ def read_text(text: str) -> Any:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        if "ecursion limit" in str(error):
+        if "depth limit" in str(error):
             raise TooDeepError from None
         raise ViolationError("no JSON within a frame") from None
     if _depth(value) > _DEEPEST:

@@ -27,6 +27,7 @@ __all__ = ["Engine", "Worker"]
 
 BOOT_S = 20.0
 _STDERR = 16_384
+_FLAT = "Return figures, or lists of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,7 @@ class Worker:
         except ViolationError as error:
             report.problem = violated(str(error))
         except TooDeepError:
-            report.problem = Problem(
-                "runtime", "RangeError", "The result is nested too deeply", hint="Return flat data."
-            )
+            report.problem = Problem("runtime", "RangeError", "The result is nested too deeply", hint=_FLAT)
         finally:
             for task in answering:
                 task.cancel()
