@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -24,6 +25,8 @@ from quantdeck.sources.sandbox.frames import LONGEST_LINE, TooDeepError, Violati
 from quantdeck.sources.sandbox.watch import Watch
 
 __all__ = ["Engine", "Worker"]
+
+log = logging.getLogger(__name__)
 
 BOOT_S = 20.0
 _STDERR = 16_384
@@ -79,7 +82,12 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        return self._process.returncode is None
+        """Looked up anew: the loop hears of an end a while after it."""
+        try:
+            ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return False
+        return ended is None and self._process.returncode is None
 
     async def run(self, analysis: Analysis, calls: Calls, report: Report) -> None:
         """Fill in the report's value or problem, and its console as it comes. Cancelled when time is up."""
@@ -133,10 +141,17 @@ class Worker:
     async def _answer(self, calls: Calls, number: int, method: str, text: str) -> None:
         try:
             told = (await calls(method, _arguments(text))).decode()
-            await self._send("reply", number, True, told)
         except RefusedError as error:
-            said = orjson.dumps({"code": error.code, "message": error.message}).decode()
-            await self._send("reply", number, False, said)
+            await self._refuse(number, error)
+        except Exception:  # of which the code is told nothing, but it must not wait
+            log.exception("binding_failed", extra={"fields": {"method": method}})
+            await self._refuse(number, RefusedError("internal", "The server failed in a way it did not foresee."))
+        else:
+            await self._send("reply", number, True, told)
+
+    async def _refuse(self, number: int, error: RefusedError) -> None:
+        said = orjson.dumps({"code": error.code, "message": error.message}).decode()
+        await self._send("reply", number, False, said)
 
     async def _send(self, *frame: Any) -> None:
         """Wait until it is taken: an engine that does not read must not fill our memory."""

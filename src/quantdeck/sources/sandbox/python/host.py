@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import resource
 import shlex
 import sys
@@ -33,6 +34,11 @@ _WRONG_CALLS = frozenset(
     ("invalid-argument-type", "missing-argument", "too-many-positional-arguments", "unknown-argument")
 )
 """Of what a type checker has to say, what would surely fail. The rest may be its own idea of good code."""
+
+_OURS = {"`_Pyth.": "`pyth.", "`_Indicators.": "`indicators."}
+"""Whose calls are checked: what these take is known."""
+
+_COROUTINE = re.compile(r"<coroutine object \w+>")
 
 
 def send(*frame: Any) -> None:
@@ -97,6 +103,8 @@ class Plain:
         match value:
             case None | bool():
                 return value
+            case str() if _COROUTINE.fullmatch(value):
+                raise UnfitError("TypeError", "The result is a coroutine: `await` is missing")
             case str():
                 return value.encode("utf-8", "replace").decode()
             case float():
@@ -120,8 +128,6 @@ class Plain:
             return str(value)
         if kind == "MontyClassProxy":
             return self(value.attributes, depth + 1)
-        if "coroutine" in repr(value)[:40]:
-            raise UnfitError("TypeError", "The result is a coroutine: `await` is missing")
         raise UnfitError("TypeError", f"The result has a {kind} in it, which is no plain data")
 
 
@@ -239,9 +245,11 @@ class Analysis:
             return self._driven(code, check=True)
         except self._client.MontyTypingError as error:
             for told in json.loads(error.display()):
-                if told["code"] in _WRONG_CALLS:
-                    place = told["location"]
-                    raise WrongCallError(told["message"], place["row"], place["column"]) from None
+                message = told["message"]
+                for ours, name in _OURS.items():
+                    if told["code"] in _WRONG_CALLS and ours in message:
+                        place = told["location"]
+                        raise WrongCallError(message.replace(ours, name), place["row"], place["column"]) from None
         return self._driven(code, check=False)
 
     def _driven(self, code: str, *, check: bool) -> Any:
