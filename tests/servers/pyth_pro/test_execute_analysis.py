@@ -147,7 +147,7 @@ async def test_a_failure_is_told_with_its_place_an_excerpt_and_a_hint(pyth):
         Console:
         here""")
     result = await server.client.call_tool("execute_analysis", {"code": code})
-    told = result.meta["quantdeck/error"]  # type: ignore[index]
+    told = result.meta["quantdeck/error"]
     assert (told["name"], told["line"], told["column"], told["console"]) == ("TypeError", 5, 12, ["here"])
     assert told["sandbox_error_type"] == "runtime"
     assert told["excerpt"] in sentence
@@ -358,7 +358,7 @@ def test_over_http_a_degraded_level_is_refused_and_over_stdio_named(tmp_path):
     *hosted, local = without_landlock(tmp_path, HOSTED, QUANTDECK_SANDBOX__ISOLATION="degraded")
     for is_error, code, body in hosted:
         assert (is_error, code) == (True, "sandbox_unavailable")
-        assert "Full isolation cannot be had here: this kernel has no Landlock" in body["error"]["message"]
+        assert "Full isolation cannot be had here: launcher: this kernel has no Landlock" in body["error"]["message"]
     assert local[2]["isolation"] == "permissions-only"
     assert local[2]["result"] == 2
 

@@ -16,8 +16,8 @@ __all__ = ["ENVIRONMENT", "Cage", "Level", "interpreter", "readable"]
 
 Level = Literal["full", "full+jit", "host", "none"]
 
-ENVIRONMENT = {"HOME": "/dev/null", "NO_COLOR": "1", "TZ": "UTC"}
-"""All of an engine's. Below a home that is no folder nothing can be kept, whoever runs it."""
+ENVIRONMENT = {"HOME": "/proc/none", "NO_COLOR": "1", "TZ": "UTC"}
+"""All of an engine's. Below such a home nothing can be kept, whoever runs it."""
 
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _EVERYWHERE = ("r:/etc/ld.so.cache", "r:/proc/self/maps", "r:/dev/urandom", "r:/sys/devices/system/cpu/online")
