@@ -45,7 +45,7 @@ async def test_without_the_cage_the_trial_says_so():
 
 async def breach(tmp_path: Path, *v8: str, level: Level = "full") -> dict[str, str]:
     """How each attempt of a Deno with every permission ends, in the cage."""
-    from deno import find_deno_bin
+    from deno import find_deno_bin  # type: ignore[import-untyped]  # it has no types
 
     canary, binary = tmp_path / "canary", find_deno_bin()
     canary.write_text("secret")

@@ -32,7 +32,7 @@ _V8 = (
 @cache
 def engine(level: Level) -> Engine:
     """How it is started. The engine's own permissions are denied beside what the cage denies."""
-    from deno import find_deno_bin
+    from deno import find_deno_bin  # type: ignore[import-untyped]  # it has no types
 
     binary = find_deno_bin()
     flags = _V8 if level.endswith("+jit") else (*_V8, "--jitless")
