@@ -247,3 +247,20 @@ async def test_the_trial_is_made_once():
         assert trial is not None
         assert looked.workers._tried is trial
         assert isinstance(looked.workers, Workers)
+
+
+async def test_an_engine_of_python_is_kept_ready_once_it_has_been_asked_for():
+    async with looked_after(spares=1) as looked:
+        await looked.workers.keep_warm()
+        assert set(looked.workers._spares) == {"typescript"}
+        assert (await looked.workers.run(Analysis("6 * 7", "python"), nobody, full=True)).value == 42
+        await looked.workers._spares["python"].full()
+        cold = looked.workers._spares["python"]._ready[0].pid
+        used = set()
+
+        async def ask(method, arguments):
+            used.update(looked.workers.running)
+            return b"1"
+
+        report = await looked.workers.run(Analysis("await pyth.get_symbols()", "python"), ask, full=True)
+        assert (report.value, used) == (1, {cold})

@@ -48,6 +48,7 @@ class Workers(Sandbox):
         self._settings = settings
         self._slots = asyncio.Semaphore(settings.at_once)
         self._waiting = 0
+        self._warm = False
         self._trying = asyncio.Lock()
         self._tried: _Trial | None = None
         self._spares: dict[Language, Spares] = {}
@@ -80,10 +81,10 @@ class Workers(Sandbox):
             return report
 
     async def keep_warm(self) -> None:
-        """Try the cage, and have engines ready from now on."""
+        """Try the cage, and have engines ready from now on: TypeScript's at once, Python's once it was asked for."""
+        self._warm = True
         trial = await self._trial()
         if not trial.why or self._settings.isolation == "degraded":
-            self._of("typescript", trial.level).keep(self._settings.spares)
             await self._of("typescript", trial.level).full()
 
     async def close(self) -> None:
@@ -122,6 +123,8 @@ class Workers(Sandbox):
     def _of(self, language: Language, level: Level) -> Spares:
         if language not in self._spares:
             self._spares[language] = Spares(_engine(language, level))
+        if self._warm:
+            self._spares[language].keep(self._settings.spares)
         return self._spares[language]
 
 
