@@ -15,7 +15,7 @@ import pytest
 
 from quantdeck.sources.sandbox import Analysis, Report, deno
 from quantdeck.sources.sandbox.cage import ENVIRONMENT, Cage, Level, readable
-from quantdeck.sources.sandbox.engine import Calls
+from quantdeck.sources.sandbox.doors import Calls
 from quantdeck.sources.sandbox.trial import attempted, tried
 from quantdeck.sources.sandbox.worker import Engine, Worker
 

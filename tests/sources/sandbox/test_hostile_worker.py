@@ -13,7 +13,7 @@ import pytest
 from quantdeck.core.errors import Unreachable
 from quantdeck.sources.sandbox import Analysis, Report
 from quantdeck.sources.sandbox.cage import Cage
-from quantdeck.sources.sandbox.engine import Calls
+from quantdeck.sources.sandbox.doors import Calls
 from quantdeck.sources.sandbox.monty import explain
 from quantdeck.sources.sandbox.worker import Engine, Worker
 from tests.support.sandbox import descendants, never, nobody, open_files

@@ -88,6 +88,7 @@ _ABSENT = (
     "Bun|require|module|exports|__dirname|__filename|Buffer|WebAssembly|SharedArrayBuffer|Atomics|global|window|self|"
     "navigator"
 )
+_NAMES = "pyth has getSymbols, getCandlestickData, getHistoricalPrice and getLatestPrice."
 _TIMERS = "setTimeout|setInterval|setImmediate|queueMicrotask|requestAnimationFrame"
 
 _RULES: tuple[tuple[str, str, Kind, str], ...] = (
@@ -107,6 +108,7 @@ _RULES: tuple[tuple[str, str, Kind, str], ...] = (
     ("RangeError", "characters of JSON", "runtime", "Return figures rather than rows: the last value, a mean."),
     ("TypeError", "circular structure", "runtime", "The result must be plain data, without cycles."),
     ("TypeError", "of (?:undefined|null)", "runtime", "Is an `await` missing, or a list empty?"),
+    ("TypeError", r"^pyth\.\w+ is not a function", "runtime", _NAMES),
     ("PythError", "", "runtime", PYTH),
 )
 """By an error's name and words: what it is, and what to do. The first that fits counts."""

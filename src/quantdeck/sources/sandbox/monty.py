@@ -26,7 +26,7 @@ def engine(level: Level) -> Engine:
     assert spec is not None
     assert spec.origin is not None
     site = Path(spec.origin).parents[1]
-    monty = str(Path(sysconfig.get_path("scripts")) / "monty")
+    monty = _program()
     host = (sys.executable, "-I", "-S", "-B", str(_FOLDER / "host.py"), str(site), monty)
     if level == "none":
         return Engine(Cage(host, (), "none"), explain)
@@ -34,6 +34,14 @@ def engine(level: Level) -> Engine:
     launcher = _FOLDER.with_name("launcher.py")
     ours = interpreter(f"d:{site}", f"d:{_FOLDER}", f"r:{launcher}", "r:/proc/self/status")
     return Engine(Cage((*host, "full", *inner), (*ours, *readable("/bin/sh"), *inner), "host"), explain)
+
+
+def _program() -> str:
+    """Where the wheel has put it: with this interpreter's own programs, or the user's."""
+    for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
+        if (found := Path(sysconfig.get_path("scripts", scheme)) / "monty").is_file():
+            return str(found)
+    raise FileNotFoundError("monty")
 
 
 def explain(stage: str, name: str, message: str, line: int | None, column: int | None) -> Problem:
@@ -49,12 +57,14 @@ _MODULES = (
     "There are math, datetime, json, re, collections, itertools, functools, random, decimal, bisect, csv, asyncio and "
     "typing; for moving averages, deviations and the like use indicators."
 )
+_NAMES = "pyth has get_symbols, get_candlestick_data, get_historical_price and get_latest_price; see indicators too."
 _SUBSET = "This is a subset of Python: functions, plain classes, comprehensions, async and await, and a few modules."
 
 _RULES: tuple[tuple[str, str, Kind, str], ...] = (
     ("MemoryError", "", "memory", MEMORY),
     ("PermissionError", r"^(?:eval|exec|compile|__import__) ", "security", NO_EVAL),
     ("PermissionError", "", "security", NO_NETWORK),
+    ("AttributeError", "'_(?:Pyth|Indicators)' object", "runtime", _NAMES),
     ("RuntimeError", "^'[a-z.]+' is not supported in this environment", "security", NO_NETWORK),
     ("ModuleNotFoundError|ImportError", "", "runtime", _MODULES),
     ("NotImplementedError", "inheritance", "syntax", "Classes have no bases here: hold one object in another."),

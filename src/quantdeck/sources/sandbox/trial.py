@@ -40,8 +40,8 @@ async def attempted(level: Level) -> tuple[dict[str, bool], str]:
         async with listening:
             port = listening.sockets[0].getsockname()[1]
             program = [sys.executable, "-I", "-S", "-B", str(_PROBE), str(os.getpid()), str(canary), str(port)]
-            cage = Cage(program, interpreter(f"r:{_PROBE}"), level)
-            return await _said(cage)
+            sees = await asyncio.to_thread(interpreter, f"r:{_PROBE}")
+            return await _said(Cage(program, sees, level))
 
 
 async def _said(cage: Cage) -> tuple[dict[str, bool], str]:

@@ -19,7 +19,7 @@ import orjson
 from quantdeck.core.errors import Unreachable
 from quantdeck.sources.sandbox import MOST_CALLS, Analysis, Problem, RefusedError, Report
 from quantdeck.sources.sandbox.cage import ENVIRONMENT, Cage
-from quantdeck.sources.sandbox.engine import Calls, Console
+from quantdeck.sources.sandbox.doors import Calls, Console, shown
 from quantdeck.sources.sandbox.failures import crashed, violated
 from quantdeck.sources.sandbox.frames import LONGEST_LINE, TooDeepError, ViolationError, next_frame, read_text
 from quantdeck.sources.sandbox.watch import Watch
@@ -182,7 +182,7 @@ def _texts(told: Any) -> list[Any]:
     """What a failure holds, no longer and of no other types than an honest engine's."""
     if not isinstance(told, list) or not all(one is None or type(one) in (str, int) for one in told):
         raise ViolationError("not what a failure holds")
-    return [one[:8000] if isinstance(one, str) else one for one in told]
+    return [shown(one[:8000]) if isinstance(one, str) else one for one in told]
 
 
 def _is_of(parent: int, pid: Any) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from quantdeck.connections.databases import Databases
 from quantdeck.core.errors import Busy, NotConfigured
@@ -14,7 +15,7 @@ from quantdeck.settings import Sandbox as Group
 from quantdeck.settings import Settings
 from quantdeck.sources.sandbox import Analysis, Ask, Language, Report, Sandbox, installed
 from quantdeck.sources.sandbox.cage import Level
-from quantdeck.sources.sandbox.engine import Calls
+from quantdeck.sources.sandbox.doors import Calls
 from quantdeck.sources.sandbox.failures import timed_out
 from quantdeck.sources.sandbox.spares import Spares
 from quantdeck.sources.sandbox.trial import tried
@@ -70,13 +71,14 @@ class Workers(Sandbox):
         async with self._slot():
             report = Report(isolation=_NAMES[trial.level])
             begun = time.perf_counter()
-            worker = await self._of(analysis.language, trial.level).take()
+            spares = await self._of(analysis.language, trial.level)
+            worker = await spares.take()
             report.boot_ms = _since(begun)
             self.running.add(worker.pid)
             try:
                 await _bounded(worker, analysis, Calls(ask, report), report)
             finally:
-                await worker.close()
+                await _whole(worker.close())
                 self.running.discard(worker.pid)
             return report
 
@@ -85,7 +87,7 @@ class Workers(Sandbox):
         self._warm = True
         trial = await self._trial()
         if not trial.why or self._settings.isolation == "degraded":
-            await self._of("typescript", trial.level).full()
+            await (await self._of("typescript", trial.level)).full()
 
     async def close(self) -> None:
         for spares in self._spares.values():
@@ -120,9 +122,14 @@ class Workers(Sandbox):
                 self._tried = _Trial("none" if why else level, why)
         return self._tried
 
-    def _of(self, language: Language, level: Level) -> Spares:
+    async def _of(self, language: Language, level: Level) -> Spares:
         if language not in self._spares:
-            self._spares[language] = Spares(_engine(language, level))
+            try:
+                engine = await asyncio.to_thread(_engine, language, level)
+            except FileNotFoundError as error:
+                told = "The engine's program is not where its wheel puts it: pip install 'quantdeck[sandbox]'"
+                raise NotConfigured(told, source=self.source, setting="quantdeck[sandbox]") from error
+            self._spares.setdefault(language, Spares(engine))
         if self._warm:
             self._spares[language].keep(self._settings.spares)
         return self._spares[language]
@@ -151,6 +158,16 @@ async def _bounded(worker: Worker, analysis: Analysis, calls: Calls, report: Rep
     watch = worker.watch
     report.cpu_ms, report.memory_mb = watch.cpu_ms, watch.memory_mb
     report.process_mb, report.memory_exact = watch.process_mb, watch.exact
+
+
+async def _whole(work: Coroutine[Any, Any, None]) -> None:
+    """Do it to its end, even when whoever waits is told a second time to stop."""
+    task = asyncio.get_running_loop().create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise
 
 
 def _degraded(why: str) -> str:

@@ -138,6 +138,12 @@ export function realm(send, figures) {
     console[level] = write(level === "warn" || level === "error" ? `${level}: ` : "");
   }
   console.table = console.dir = console.log;
+  console.assert = (held, ...given) => {
+    if (!held) console.error("Assertion failed", ...given);
+  };
+  for (const level of ["count", "group", "groupCollapsed", "groupEnd", "time", "timeLog", "timeEnd", "clear"]) {
+    console[level] = () => {};
+  }
   freeze(console);
 
   // The result.

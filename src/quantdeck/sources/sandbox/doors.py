@@ -1,4 +1,4 @@
-"""What engines have in common. A worker is started, runs one analysis, and is ended whatever came of it."""
+"""What an analysis does beside computing: it calls the server, and it writes to a console. Both are bounded here."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from quantdeck.sources.sandbox import MOST_CALLS, Analysis, Ask, RefusedError, Report
-from quantdeck.sources.sandbox.watch import Watch
+from quantdeck.sources.sandbox import MOST_CALLS, Ask, RefusedError, Report
 
-__all__ = ["LONGEST_RESULT", "Calls", "Console", "Worker"]
+__all__ = ["Calls", "Console", "shown"]
 
-LONGEST_RESULT = 262_144
 _METHODS = frozenset({"getSymbols", "getCandlestickData", "getHistoricalPrice", "getLatestPrice"})
 _AT_ONCE = 4
 _LONGEST_REPLY = 4 * 2**20
@@ -22,19 +20,12 @@ _LONGEST_CONSOLE = 65_536 + 1024
 _MOST_LINES = 1_001
 
 
-class Worker(Protocol):
-    """An engine in a process of its own that has seen no code yet."""
+_CONTROL = {number: 0x2400 + number for number in range(32) if chr(number) not in "\t\n"} | {127: 0x2421}
 
-    watch: Watch
 
-    @property
-    def alive(self) -> bool: ...
-
-    async def run(self, analysis: Analysis, calls: Calls, report: Report) -> None:
-        """Fill in the report's value or problem, and its console as it comes. Cancelled when time is up."""
-
-    async def close(self) -> None:
-        """End it, and return when nothing of it is left."""
+def shown(text: str) -> str:
+    """The code's own words with what moves a terminal's cursor made visible."""
+    return text.translate(_CONTROL)
 
 
 class Console:
@@ -45,7 +36,7 @@ class Console:
 
     def write(self, line: str) -> None:
         if self._left > 0 and len(self._lines) < _MOST_LINES:
-            self._lines.append(line[: self._left])
+            self._lines.append(shown(line[: self._left]))
             self._left -= len(line) + 1
 
 
