@@ -229,6 +229,30 @@ async def test_without_a_token_latest_prices_are_an_error_of_the_specs_and_histo
     assert sentence.startswith("This tool requires a Pyth Pro access token.")
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "getHistoricalPrice([1], -5)",
+        "getHistoricalPrice([1], NaN)",
+        "getHistoricalPrice([-1], 1750000000)",
+        "getHistoricalPrice('1', 1750000000)",
+        "getCandlestickData('BTC/USD', 'D', 5, 1)",
+        "getCandlestickData('BTC/USD', '7', 1, 5)",
+        "getCandlestickData('../../v1/latest_price', 'D', 1, 5)",
+        "getCandlestickData('https://example.com/x?y=#z', 'D', 1, 5)",
+        "getLatestPrice(['BTC/USD'], ['evm'])",
+        "getLatestPrice([])",
+        "getLatestPrice({ __proto__: null })",
+        "getSymbols(7)",
+    ],
+)
+async def test_what_the_tools_refuse_is_refused_to_code_as_well(pyth, call):
+    server = await pyth()
+    code = f"try {{ await pyth.{call} }} catch (e) {{ return e.code }} return 'answered'"
+    assert (await server("execute_analysis", code=code))["result"] in ("invalid_input", "not_found")
+    assert not [path for path in server.stub.asked if "example.com" in path or ".." in path]
+
+
 @pytest.mark.parametrize("timeout_ms", [999, 30_001, "abc", 1.5, -1])
 async def test_a_timeout_outside_the_schema_is_refused(pyth, timeout_ms):
     server = await pyth()

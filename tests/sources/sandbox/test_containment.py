@@ -8,11 +8,13 @@ import os
 import resource
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quantdeck.core.errors import Unreachable
 from quantdeck.sources.sandbox import Analysis, Report, deno
 from quantdeck.sources.sandbox.cage import ENVIRONMENT, Cage, Level, readable
 from quantdeck.sources.sandbox.doors import Calls
@@ -153,3 +155,21 @@ async def test_all_of_an_engines_environment_is_ours():
     engine = deno.engine("full")
     assert isinstance(engine, Engine)
     assert not any("CANARY" in word for word in engine.cage.line(parent=0))
+
+
+@pytest.mark.parametrize(
+    "flag, instead, said",
+    [
+        ("--disallow-code-generation-from-strings,", "", "code can be made of strings"),
+        ("--deny-net", "--allow-net", "net is permitted"),
+        ("--deny-read", "--allow-read", "read is permitted"),
+    ],
+)
+async def test_an_engine_whose_own_protections_are_not_there_is_none(flag, instead, said):
+    """A flag that an engine does not know protects nothing, and V8 says little of it."""
+    whole = deno.engine("full")
+    program = tuple(word.replace(flag, instead) for word in whole.cage.program)
+    assert program != tuple(whole.cage.program)
+    weak = replace(whole, cage=replace(whole.cage, program=program))
+    with pytest.raises(Unreachable, match=said):
+        await Worker.boot(weak)

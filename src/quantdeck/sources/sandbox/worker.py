@@ -73,8 +73,7 @@ class Worker:
         except BaseException:
             await _end(process, stderr)
             raise
-        told = (await _end(process, stderr)).decode(errors="replace").strip()[-300:]
-        raise Unreachable(f"The engine does not start: {told or 'it says nothing'}", source="sandbox")
+        raise _unready(await _end(process, stderr))
 
     @property
     def pid(self) -> int:
@@ -168,6 +167,14 @@ def _arguments(text: str) -> Any:
         return read_text(text)
     except (ViolationError, TooDeepError):
         return None  # which is refused, as what is no list
+
+
+def _unready(stderr: bytes) -> Unreachable:
+    """What our own programs said is told; what an engine said, with its paths, is for the log."""
+    lines = stderr.decode(errors="replace").strip().split("\n")
+    log.warning("engine_does_not_start", extra={"fields": {"stderr": "\n".join(lines)[-2000:]}})
+    ours = next((line for line in lines if line.startswith(("launcher: ", "engine: "))), "the server's log has why")
+    return Unreachable(f"The engine does not start: {ours}", source="sandbox")
 
 
 def _value(told: Any, report: Report) -> None:

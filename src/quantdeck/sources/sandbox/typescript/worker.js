@@ -20,8 +20,6 @@ function send(...frame) {
   while (bytes.length) bytes = bytes.subarray(Deno.stdout.writeSync(bytes));
 }
 
-globalThis.addEventListener("unhandledrejection", (event) => event.preventDefault());
-
 const context = vm.createContext(vm.constants.DONT_CONTEXTIFY, { codeGeneration: { strings: false, wasm: false } });
 const made = new vm.Script(`(${realm})`, { filename: "realm" }).runInContext(context);
 const figures = new vm.Script(`(${indicators})`, { filename: "realm" }).runInContext(context);
@@ -57,6 +55,11 @@ function run(code, now) {
   begin(script.runInContext(context), now);
 }
 
+function giveUp(why) {
+  Deno.stderr.writeSync(encoder.encode(`engine: ${why}\n`));
+  Deno.exit(70);
+}
+
 // A flag that the engine did not take protects nothing: what it should do is tried before any code is heard of.
 function protect() {
   const made = [() => (0, eval)("1"), () => new vm.Script("(0, eval)('1')").runInContext(context)];
@@ -66,14 +69,15 @@ function protect() {
     } catch {
       continue;
     }
-    throw new Error("code can be made of strings");
+    giveUp("code can be made of strings");
   }
   for (const name of ["read", "write", "net", "env", "run", "sys", "ffi", "import"]) {
-    if (Deno.permissions.querySync({ name }).state !== "denied") throw new Error(`${name} is permitted`);
+    if (Deno.permissions.querySync({ name }).state !== "denied") giveUp(`${name} is permitted`);
   }
 }
 
 protect();
+globalThis.addEventListener("unhandledrejection", (event) => event.preventDefault());
 const decoder = new TextDecoder();
 let rest = "";
 send("ready", 0);
