@@ -274,6 +274,12 @@ async def test_a_language_that_is_none_is_refused(pyth):
         await server.client.call_tool("execute_analysis", {"code": "return 1", "language": "ruby"})
 
 
+async def test_an_answer_names_the_source_of_its_data(pyth):
+    server = await pyth()
+    result = await server.client.call_tool("execute_analysis", {"code": "return 1"})
+    assert result.meta["quantdeck/source"] == "pyth"  # type: ignore[index]
+
+
 async def test_who_returns_nothing_is_told(pyth):
     server = await pyth()
     body = await server("execute_analysis", code="1 + 1")

@@ -210,7 +210,7 @@ async def test_many_hostile_analyses_in_a_row_leave_no_process_file_or_memory(tm
         await workers.keep_warm()
         for language, code, _, timeout_ms in HOSTILE:  # what is loaded on first use is no leak
             await workers.run(Analysis(code, language, timeout_ms), nobody, full=True)
-        await workers._spares["typescript"].full()
+        await workers._spares["typescript", "full"].full()
         files, processes, held_kb, tasks = (
             len(open_files()),
             len(descendants()),
@@ -223,9 +223,9 @@ async def test_many_hostile_analyses_in_a_row_leave_no_process_file_or_memory(tm
             report = await workers.run(Analysis(code, language, timeout_ms), nobody, full=True)
             assert report.problem is not None, code
             assert report.problem.kind == kind, (code, report.problem)
-        await workers._spares["typescript"].full()
+        await workers._spares["typescript", "full"].full()
         assert (await workers.run(Analysis("return 6 * 7"), nobody, full=True)).value == 42
-        await workers._spares["typescript"].full()
+        await workers._spares["typescript", "full"].full()
         assert len(descendants()) == processes
         assert len(open_files()) == files
         assert len(asyncio.all_tasks()) == tasks
@@ -252,10 +252,10 @@ async def test_the_trial_is_made_once():
 async def test_an_engine_of_python_is_kept_ready_once_it_has_been_asked_for():
     async with looked_after(spares=1) as looked:
         await looked.workers.keep_warm()
-        assert set(looked.workers._spares) == {"typescript"}
+        assert set(looked.workers._spares) == {("typescript", "full")}
         assert (await looked.workers.run(Analysis("6 * 7", "python"), nobody, full=True)).value == 42
-        await looked.workers._spares["python"].full()
-        cold = looked.workers._spares["python"]._ready[0].pid
+        await looked.workers._spares["python", "full"].full()
+        cold = looked.workers._spares["python", "full"]._ready[0].pid
         used = set()
 
         async def ask(method, arguments):

@@ -61,7 +61,6 @@ class Bindings:
         )  # fmt: skip
         outcome = await _CHAINS[contract.name](call)
         self._add(call.notes)
-        self._call.source = self._call.source or call.source
         if isinstance(outcome, RpcFailure):
             raise RefusedError("invalid_input", outcome.message)
         if outcome.is_error:

@@ -13,6 +13,7 @@ from quantdeck.dialects.pyth import INVALID_INPUT, RATE_LIMITED
 from quantdeck.dialects.pyth import pyth as spec
 from quantdeck.servers.pyth_pro.access import Access
 from quantdeck.servers.pyth_pro.bindings import Bindings
+from quantdeck.sources.pyth import Pyth
 from quantdeck.sources.sandbox import LONGEST_CODE, Analysis, Language, Problem, Report, Sandbox
 from quantdeck.sources.sandbox.failures import excerpt
 
@@ -40,6 +41,7 @@ class AnalysisResult(TypedDict):
 
 @spec.tool(errors=(TIMEOUT, MEMORY, SYNTAX, RUNTIME, SECURITY, UNAVAILABLE), deadline_s=90.0)
 async def execute_analysis(
+    pyth: Pyth,  # whose data an answer is of, so it reports this source first
     sandbox: Sandbox,
     bindings: Bindings,
     access: Access,

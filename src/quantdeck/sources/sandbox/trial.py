@@ -22,7 +22,10 @@ async def tried(level: Level) -> str:
     """Why the cage does not hold; nothing if it does."""
     if sys.platform != "linux":
         return "it needs Landlock and seccomp, which are Linux's"
-    found, told = await attempted(level)
+    try:
+        found, told = await attempted(level)
+    except TimeoutError:
+        return "the trial took too long"
     if not found:
         return told or "the trial did not begin"
     possible = [name for name, was in found.items() if was and not (level.endswith("+jit") and "executab" in name)]

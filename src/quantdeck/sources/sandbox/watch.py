@@ -33,10 +33,11 @@ class Watch:
         self._idle_kb, self.peak_kb = 0, 0
         self.exact = False
         self.over = False
-        self._cpu_ms = 0.0
+        self._cpu_ms = self._idle_cpu_ms = 0.0
         if linux:
             status = self._status()
             self._idle_kb = self.peak_kb = status.get("VmHWM", 0)
+            self._idle_cpu_ms = self._used_cpu_ms()
             self._limit(status.get("VmData", 0))
 
     def _limit(self, idle_kb: int) -> None:
@@ -54,7 +55,7 @@ class Watch:
 
     @property
     def cpu_ms(self) -> float:
-        return self._cpu_ms
+        return max(self._cpu_ms - self._idle_cpu_ms, 0.0)
 
     def look(self, *, last: bool = False) -> None:
         """Remember the peak so far; the last look before the end is exact."""
@@ -65,8 +66,7 @@ class Watch:
             if "VmHWM" in status:  # not in what is left of a process that has died
                 self.peak_kb = max(self.peak_kb, status["VmHWM"])
                 self.exact = last
-            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-            self._cpu_ms = (int(fields[11]) + int(fields[12])) * 1000 / _TICKS
+            self._cpu_ms = self._used_cpu_ms()
 
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[None]:
@@ -93,6 +93,10 @@ class Watch:
         """End the engine and whatever it may have started. Only while it has not been waited for: the id is its own."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
+
+    def _used_cpu_ms(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * 1000 / _TICKS
 
     def _status(self) -> dict[str, int]:
         with Path(f"/proc/{self.pid}/status").open() as lines:

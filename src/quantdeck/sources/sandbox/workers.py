@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -25,6 +26,7 @@ __all__ = ["Workers", "connect"]
 
 _SETTING = "QUANTDECK_SANDBOX__ISOLATION"
 _WAIT_S = 20.0
+_AGAIN_S = 60.0
 _NAMES: dict[Level, str] = {"full": "landlock+seccomp", "full+jit": "landlock+seccomp", "none": "permissions-only"}
 
 
@@ -38,6 +40,7 @@ def connect(url: str, settings: Settings, databases: Databases) -> Workers:
 class _Trial:
     level: Level
     why: str = ""  # it is not the full one
+    until: float = math.inf
 
 
 class Workers(Sandbox):
@@ -52,7 +55,7 @@ class Workers(Sandbox):
         self._warm = False
         self._trying = asyncio.Lock()
         self._tried: _Trial | None = None
-        self._spares: dict[Language, Spares] = {}
+        self._spares: dict[tuple[Language, Level], Spares] = {}
         self.running: set[int] = set()  # the processes that run an analysis, by their id
 
     async def ping(self) -> None:
@@ -114,25 +117,26 @@ class Workers(Sandbox):
             self._slots.release()
 
     async def _trial(self) -> _Trial:
-        """How analyses are isolated here: found out once."""
+        """How analyses are isolated here: found out once, and again after a while where it was not fully."""
         async with self._trying:
-            if self._tried is None:
+            now = time.monotonic()
+            if self._tried is None or now >= self._tried.until:
                 level: Level = "full+jit" if self._settings.jit else "full"
                 why = await tried(level)
-                self._tried = _Trial("none" if why else level, why)
+                self._tried = _Trial("none", why, now + _AGAIN_S) if why else _Trial(level)
         return self._tried
 
     async def _of(self, language: Language, level: Level) -> Spares:
-        if language not in self._spares:
+        if (language, level) not in self._spares:
             try:
                 engine = await asyncio.to_thread(_engine, language, level)
             except FileNotFoundError as error:
                 told = "The engine's program is not where its wheel puts it: pip install 'quantdeck[sandbox]'"
                 raise NotConfigured(told, source=self.source, setting="quantdeck[sandbox]") from error
-            self._spares.setdefault(language, Spares(engine))
+            self._spares.setdefault((language, level), Spares(engine))
         if self._warm:
-            self._spares[language].keep(self._settings.spares)
-        return self._spares[language]
+            self._spares[language, level].keep(self._settings.spares)
+        return self._spares[language, level]
 
 
 def _engine(language: Language, level: Level) -> Engine:
