@@ -277,7 +277,7 @@ async def test_a_language_that_is_none_is_refused(pyth):
 async def test_an_answer_names_the_source_of_its_data(pyth):
     server = await pyth()
     result = await server.client.call_tool("execute_analysis", {"code": "return 1"})
-    assert result.meta["quantdeck/source"] == "pyth"  # type: ignore[index]
+    assert result.meta["quantdeck/source"] == "pyth"
 
 
 async def test_who_returns_nothing_is_told(pyth):
