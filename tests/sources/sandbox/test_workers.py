@@ -210,7 +210,7 @@ async def test_many_hostile_analyses_in_a_row_leave_no_process_file_or_memory(tm
         await workers.keep_warm()
         for language, code, _, timeout_ms in HOSTILE:  # what is loaded on first use is no leak
             await workers.run(Analysis(code, language, timeout_ms), nobody, full=True)
-        await workers._spares["typescript", "full"].full()
+        await ready(workers)
         files, processes, held_kb, tasks = (
             len(open_files()),
             len(descendants()),
@@ -223,15 +223,21 @@ async def test_many_hostile_analyses_in_a_row_leave_no_process_file_or_memory(tm
             report = await workers.run(Analysis(code, language, timeout_ms), nobody, full=True)
             assert report.problem is not None, code
             assert report.problem.kind == kind, (code, report.problem)
-        await workers._spares["typescript", "full"].full()
+        await ready(workers)
         assert (await workers.run(Analysis("return 6 * 7"), nobody, full=True)).value == 42
-        await workers._spares["typescript", "full"].full()
+        await ready(workers)
         assert len(descendants()) == processes
         assert len(open_files()) == files
         assert len(asyncio.all_tasks()) == tasks
         assert resident_kb() - held_kb < 8 * 1024
         left = {name for name in set(os.listdir("/tmp")) - temporary if name.startswith("quantdeck-trial")}  # noqa: S108, PTH208
         assert not left
+
+
+async def ready(workers: Workers) -> None:
+    """When all spares are."""
+    for spares in workers._spares.values():
+        await spares.full()
 
 
 def resident_kb() -> int:
