@@ -126,6 +126,13 @@ return {"a": (1, 2), "b": {3}, "c": float("nan"), "d": 2 ** 70, "e": datetime.da
     assert len(report.notes) == 1
 
 
+@pytest.mark.parametrize("digits, kind", [(5_000, None), (200_000, None), (400_000, "runtime")])
+async def test_long_integers_are_text_as_far_as_results_may_be_long(run, digits, kind):
+    report = await run(f"return 10 ** {digits}", "python")
+    assert (report.problem and report.problem.kind) == kind
+    assert kind or report.value == "1" + "0" * digits
+
+
 async def test_what_the_host_says_and_knows_is_not_in_an_error(run):
     async def ask(method, arguments):
         raise RuntimeError("a password of the server")

@@ -121,6 +121,7 @@ async def test_only_the_four_methods_are_asked(run, language):
         return
     report = await run("await _call('close', [])", "python")
     assert report.problem.kind == "runtime"
+    assert "no such method" in report.problem.message
     assert report.calls == {"ok": 0, "failed": 0, "refused": 1}
 
 

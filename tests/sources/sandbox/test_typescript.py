@@ -204,11 +204,7 @@ async def test_the_measure_of_memory_is_the_codes_own_share(run, language):
 
 
 async def test_the_measure_of_time_counts_waiting_apart(run):
-    async def ask(method, arguments):
-        await asyncio.sleep(0.2)
-        return b"1"
-
-    report = await run("return await pyth.getSymbols()", ask=ask)
-    assert report.host_wait_ms >= 190
-    assert report.duration_ms >= report.host_wait_ms
+    report = await run("return await pyth.getSymbols()")
+    assert 0 < report.host_wait_ms < report.duration_ms
     assert report.boot_ms > 0
+    assert (await run("return 1")).host_wait_ms == 0

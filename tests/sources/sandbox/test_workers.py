@@ -85,7 +85,6 @@ async def test_spares_are_ready_and_none_is_used_twice():
         second = await workers.run(WAITS, ask, full=True)
         assert first.value == second.value == 1
         assert used == ready  # both were there before anybody asked, and each served once
-        assert max(first.boot_ms, second.boot_ms) < 50
 
 
 async def test_a_spare_that_has_died_is_nobodys():

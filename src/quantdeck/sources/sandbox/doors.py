@@ -19,7 +19,6 @@ _LONGEST_REPLY = 4 * 2**20
 _LONGEST_CONSOLE = 65_536 + 1024
 _MOST_LINES = 1_001
 
-
 _CONTROL = {number: 0x2400 + number for number in range(32) if chr(number) not in "\t\n"} | {127: 0x2421}
 
 
@@ -55,9 +54,12 @@ class Calls:
         """The answer as JSON; RefusedError says what the code may know."""
         counts = self.report.calls
         self._made += 1
-        if self._made > MOST_CALLS or method not in _METHODS or not isinstance(arguments, list):
+        if self._made > MOST_CALLS:
             counts["refused"] += 1
             raise RefusedError("limit", f"An analysis may make {MOST_CALLS} calls; ask for more in each.")
+        if method not in _METHODS or not isinstance(arguments, list):
+            counts["refused"] += 1
+            raise RefusedError("invalid_input", "pyth has no such method, or takes no such arguments.")
         try:
             with self._timed():
                 async with self._slots:

@@ -86,11 +86,7 @@ class Plain:
         self.lost, self._left = 0, longest
 
     def __call__(self, value: Any, depth: int = 0) -> Any:
-        self._left -= 2
-        if isinstance(value, str):
-            self._left -= len(value)
-        if self._left < 0:
-            raise UnfitError("ResultError", f"The result is too large: at most {LONGEST_RESULT} characters of JSON")
+        self._spend(2 + len(value) if isinstance(value, str) else 2)
         if depth > MOST_DEPTH:
             raise UnfitError("ResultError", "The result is nested too deeply")
         if isinstance(value, (list, tuple, set, frozenset)):
@@ -108,19 +104,23 @@ class Plain:
             case str():
                 return value.encode("utf-8", "replace").decode()
             case float():
-                self._left -= 8
+                self._spend(8)
                 self.lost += not math.isfinite(value)
                 return value if math.isfinite(value) else None
             case int():
-                self._left -= value.bit_length() // 3
-                return value if abs(value) < 2**53 or self._left < 0 else str(value)
+                self._spend(value.bit_length() // 3)
+                return value if abs(value) < 2**53 else str(value)
             case date():
                 return value.isoformat()
         return self._other(value, depth)
 
     def _key(self, name: Any) -> str:
-        self._left -= len(name) if isinstance(name, str) else 8
         return str(self(name, 1))
+
+    def _spend(self, characters: int) -> None:
+        self._left -= characters
+        if self._left < 0:
+            raise UnfitError("ResultError", f"The result is too large: at most {LONGEST_RESULT} characters of JSON")
 
     def _other(self, value: Any, depth: int) -> Any:
         kind = type(value).__name__
@@ -184,6 +184,7 @@ def bounded() -> None:
 
 def main(site: str, monty: str, arguments: list[str]) -> None:
     sys.path.append(site)
+    sys.set_int_max_str_digits(0)  # what may be returned is bounded here
     import pydantic_monty as client
 
     here = Path(__file__).parent
