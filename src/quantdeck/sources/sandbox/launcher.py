@@ -19,9 +19,11 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
-import signal
 import sys
-from collections.abc import Iterable, Iterator
+
+TYPE_CHECKING = False  # what only annotations want is not imported: every execution would wait for it
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 CPU_S = 34
 """Longer than the longest analysis: an engine that has lost its parent ends even so."""
@@ -63,7 +65,7 @@ def main(arguments: list[str]) -> None:
     parent, level = int(arguments[0]), arguments[1]
     split = arguments.index("--")
     _limits()
-    _prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    _prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
     if parent and os.getppid() != parent:
         raise OSError("the server ended meanwhile")
     os.closerange(3, 4096)
