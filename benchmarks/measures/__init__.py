@@ -2,5 +2,5 @@
 
 NAMES = (
     "stdio", "http", "start", "desk", "candles", "events", "market", "backtest", "backtester", "pyth", "sweep",
-    "chart", "collector", "state",
+    "chart", "collector", "state", "sandbox",
 )  # fmt: skip

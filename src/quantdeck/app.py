@@ -195,6 +195,7 @@ ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "shared_state": ("state", {"embedded": "embedded", "redis": "redis", "rediss": "redis"}),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
     "pyth": ("feeds", {"pyth": "http", "demo": "demo"}),
+    "sandbox": ("analysis", {"embedded": "workers"}),
 }
 """Of each port the setting that chooses, and by its URL's scheme the file that answers, the default first."""
 

@@ -42,6 +42,7 @@ __all__ = [
     "PostgreSQL",
     "Redis",
     "Risk",
+    "Sandbox",
     "Settings",
     "SharedState",
 ]
@@ -228,6 +229,18 @@ class Backtests(_Group):
     events: File | None = Field(None, description="log into which run_backtest writes each as a run; none unless said")
 
 
+class Sandbox(_Group):
+    """How submitted code is run. Each analysis has an engine of its own."""
+
+    isolation: Literal["full", "degraded"] = Field(
+        "full", description="degraded runs code where Landlock and seccomp cannot be had; never over HTTP"
+    )
+    jit: bool = Field(False, description="compile TypeScript: faster arithmetic, but memory that can be executed")
+    at_once: int = Field(4, ge=1, le=64, description="analyses at a time; more wait their turn")
+    waiting: int = Field(16, ge=0, description="that may wait; more are answered that it is busy")
+    spares: int = Field(2, ge=0, le=16, description="engines kept ready in a serving process, 45 MB each")
+
+
 class EventLog(_Group):
     """How the log of backtest events is read."""
 
@@ -388,6 +401,9 @@ class Settings(_Group):
     )
     backtests: Backtests = Backtests()
     grpc: Grpc = Grpc()
+
+    analysis: str = Field("", description="who runs submitted code: embedded, the default, is this machine")
+    sandbox: Sandbox = Sandbox()
 
     tokens: File | None = Field(None, description="token file of the HTTP transport")
     auth_token: SecretStr = Field(

@@ -21,7 +21,14 @@ __all__ = ["add", "run"]
 
 PATIENCE_S = 10.0
 
-_EXTRAS = {"alpaca": "alpaca", "grpc": "grpc", "parquet": "duckdb", "postgresql": "asyncpg", "redis": "redis"}
+_EXTRAS = {
+    "alpaca": "alpaca",
+    "grpc": "grpc",
+    "parquet": "duckdb",
+    "postgresql": "asyncpg",
+    "redis": "redis",
+    "sandbox": "pydantic_monty",
+}
 """Extras, and a module by which to see that one is installed."""
 
 
@@ -122,7 +129,9 @@ def _told(report: dict[str, Any], found: list[Health]) -> str:
     advice = dict.fromkeys(f"  {said}" for said in [*wanting, *report["warnings"]] if said)
     missing = [name for name, there in report["extras"].items() if not there]
     if missing:
-        advice[f"  not installed: {', '.join(missing)} (pip install 'quantdeck[{missing[0]}]')"] = None
+        advice[f"  not installed: {', '.join(missing)} (pip install 'quantdeck[{','.join(missing)}]')"] = None
+        if "sandbox" in missing:
+            advice["  execute_analysis of pyth-pro is listed where quantdeck[sandbox] is installed"] = None
     return "\n".join([*lines, *(["", *advice] if advice else [])])
 
 

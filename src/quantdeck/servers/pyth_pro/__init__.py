@@ -1,9 +1,28 @@
-"""pyth-pro: Pyth's market data, with documents and prompts."""
+"""pyth-pro: Pyth's market data, with documents and prompts; and analyses, where their engines are installed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
 
 from quantdeck.core.server import Server
 from quantdeck.servers import tools
 from quantdeck.servers.pyth_pro.prompts import PROMPTS
 from quantdeck.servers.pyth_pro.resources import RESOURCES, TEMPLATES
+from quantdeck.sources.sandbox import Sandbox, installed
+
+ANALYSES = ("execute_analysis",) if installed() else ()
+"""What is listed only where it can be run."""
+
+WARM_AFTER_S = 2.0
+"""A server that has just started has other questions to answer first."""
+
+
+async def keep_warm(app: Any) -> None:
+    """Have engines ready."""
+    await asyncio.sleep(WARM_AFTER_S)
+    await app.runtime.source(Sandbox).keep_warm()
+
 
 SERVER = Server(
     name="pyth-pro",
@@ -20,8 +39,10 @@ SERVER = Server(
         "get_candlestick_data",
         "get_historical_price",
         "get_latest_price",
+        *ANALYSES,
     ),
     resources=RESOURCES,
     templates=TEMPLATES,
     prompts=PROMPTS,
+    background=(keep_warm,) if ANALYSES else (),
 )
