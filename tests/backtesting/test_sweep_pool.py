@@ -113,13 +113,16 @@ async def test_a_sweep_that_was_broken_off_goes_on_where_it_stopped(tmp_path):
         journal.add(whole[::-1])
     (path,) = tmp_path.iterdir()
     written = path.read_bytes()
-    for cut in range(0, len(written), 97):
+    ends = [at for at, byte in enumerate(written) if byte == ord("\n")]  # where a line is whole but for its end
+    for cut in (*range(0, len(written), 97), *ends):
         path.write_bytes(written[:cut])
         heard = Heard()
         before, found = await swept(tmp_path, task(), which, Alone(), heard)
         assert found == whole
         assert before == max(written[:cut].count(b"\n") - 1, 0)
         assert (not heard.counts) == (before == len(whole))
+        with Journal.open(tmp_path, ASKED) as journal:  # and nothing of the half line is left among what came since
+            assert sorted(journal.done, key=lambda one: one.number) == whole
 
 
 class Alone:
