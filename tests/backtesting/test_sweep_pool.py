@@ -82,6 +82,7 @@ async def test_nothing_goes_on_running_when_nobody_waits_any_more(tmp_path):
         while len(runner.running) < 2:  # noqa: ASYNC110 - it tells nobody when it has begun
             await asyncio.sleep(0.005)
     pids = set(runner.running)
+    assert all(os.getsid(pid) != os.getsid(0) for pid in pids)  # or a terminal's Ctrl-C would be theirs to hear
     sweeping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sweeping
