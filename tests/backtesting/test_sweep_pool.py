@@ -64,9 +64,9 @@ async def test_processes_that_are_killed_are_replaced_and_nothing_is_missing(tmp
 
 
 async def test_a_point_that_ends_every_process_is_given_up_and_is_not_remembered(tmp_path):
-    which = points("fast=2:12", "width=2,99999")
+    which = points("fast=2:6", "width=2,99999")
     _, found = await swept(tmp_path, task(), which, Pool(2, FRAGILE))
-    assert [which[one.number][2] for one in found if one.lost] == [99999] * 11
+    assert [which[one.number][2] for one in found if one.lost] == [99999] * 5
     assert all("ended, 3 times" in one.problem for one in found if one.lost)
     sound = [number for number, numbers in enumerate(which) if numbers[2] == 2]
     assert [one for one in found if not one.lost] == [serial(task(), which)[number] for number in sound]
