@@ -161,6 +161,17 @@ def test_the_best_can_be_told_trade_by_trade_in_an_event_log(world, tmp_path):
     assert found["run_id"] in done.stdout
 
 
+@pytest.mark.parametrize("name", ["letter.txt", "folder", "letter.txt/events.db"])
+def test_a_log_that_cannot_be_written_is_said_before_anything_is_computed(home, tmp_path, name):
+    (tmp_path / "letter.txt").write_text("no log at all" * 500)
+    (tmp_path / "folder").mkdir()
+    before = listed(home)[1]
+    done = sweep(home, "--grid", "rsiPeriod=7", "--days", "60", "--events", str(tmp_path / name))
+    assert (done.returncode, done.stdout, listed(home)[1]) == (2, "", before)
+    assert done.stderr.startswith("quantdeck: --events: ")
+    assert name in done.stderr
+
+
 def test_points_that_cannot_be_computed_are_counted_and_named(world):
     done = sweep(world, "--grid", "fast=5,40", "slow=30", "--days", "60", "--store", "0", spec="MACD_CROSSOVER")
     assert done.returncode == 0
@@ -210,6 +221,25 @@ def test_no_sweep_reads_past_the_clock(tmp_path):
         tmp_path / "all", "--grid", "period=10", "--end", "2026-06-01T12:01:00Z", spec=str(tmp_path / "mine.json")
     )
     assert (late.returncode, "--end is after the world's clock" in late.stderr) == (2, True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs an output that cannot be written")
+def test_a_sweep_whose_bars_have_changed_since_it_was_broken_off_begins_anew(tmp_path):
+    home, opens = tmp_path / "home", every(60, at("2026-05-31T00:00"), 2000)
+    (tmp_path / "mine.json").write_text(json.dumps(spec(name="MINE")))
+    mine = str(tmp_path / "mine.json")
+    said = ("--timeframe", "1m", "--grid", "period=10:14", "--no-walk-forward", "--store", "0", "--json")
+    imported(home, tmp_path, walk(opens))
+    environment = {**os.environ, **CLOCK, "QUANTDECK_HOME": str(home)}
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - so that all is done and nothing is told
+        program = [*PROGRAM, "sweep", mine, "--symbol", "BTC/USD", *said]
+        assert subprocess.run(program, env=environment, stdout=full, stderr=subprocess.DEVNULL, check=False).returncode
+    bars = walk(opens)
+    bars.close[1500] = bars.high[1500]
+    imported(home, tmp_path, bars)
+    done = sweep(home, *said, spec=mine)
+    assert (done.returncode, "have changed, so it begins anew" in done.stderr) == (0, True), done.stderr
+    assert done.stdout == sweep(home, *said, "--fresh", spec=mine).stdout
 
 
 HOSTILE = {
