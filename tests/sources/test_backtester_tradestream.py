@@ -150,7 +150,7 @@ async def test_a_name_that_they_do_not_know_is_refused_in_our_words():
 async def test_one_service_in_the_place_of_another_is_spoken_to_in_its_own_way(tmp_path):
     port = free_port()
     asked = job(minutes(400), **NAMED)
-    async with asking(f"127.0.0.1:{port}") as source:
+    async with asking(f"127.0.0.1:{port}", connect_s=0.5) as source:
 
         async def answered() -> Any:
             while True:  # what answered until now may be gone for a moment
