@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,11 +39,27 @@ LONG = (
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A demo home, at noon."""
-    home = tmp_path_factory.mktemp("world")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A demo home, at noon, in which nothing is done: to make one takes seconds, to copy it none."""
+    home = tmp_path_factory.mktemp("demo")
     assert quantdeck("demo", "--quiet", "--days", "1", home=home, environment=CLOCK).returncode == 0
     return home
+
+
+@pytest.fixture(scope="module")
+def world(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home that tests share which leave it as they found it, or say what is new there."""
+    return copied(demo, tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture
+def home(demo: Path, tmp_path: Path) -> Path:
+    """One of its own."""
+    return copied(demo, tmp_path)
+
+
+def copied(demo: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(demo, folder / "home"))
 
 
 def sweep(home: Path, *arguments: str, spec: str = "SMA_RSI", symbol: str = "BTC/USD", **said: Any):
@@ -68,15 +85,17 @@ def listed(home: Path) -> tuple[list[dict[str, Any]], int]:
     spec_id = next(one["spec_id"] for one in specs if one["name"] == "SMA_RSI")
     items: list[dict[str, Any]] = []
     while True:
-        page = call("get_implementations", {"spec_id": spec_id, "status": "CANDIDATE", "offset": len(items)})
+        page = call(
+            "get_implementations", {"spec_id": spec_id, "status": "CANDIDATE", "offset": len(items), "limit": 100}
+        )
         items += page["items"]
         if not page["pagination"]["has_more"]:
             return items, page["pagination"]["total"]
 
 
-def test_the_best_are_shown_and_stored_once_and_agents_are_told_of_them(world):
-    before = listed(world)[1]
-    done = sweep(world, *GRID)
+def test_the_best_are_shown_and_stored_once_and_agents_are_told_of_them(home):
+    before = listed(home)[1]
+    done = sweep(home, *GRID)
     assert (done.returncode, done.stderr) == (0, "")
     assert (
         "SMA_RSI on BTC/USD, 17,520 bars of 1h from 2024-06-01T12:00:00Z to 2026-06-01T12:00:00Z (demo)" in done.stdout
@@ -84,15 +103,15 @@ def test_the_best_are_shown_and_stored_once_and_agents_are_told_of_them(world):
     assert "6 points, 0 of them failed; the best by sharpe, then score, then trades" in done.stdout
     assert "walk-forward of the first: " in done.stdout
     assert "stored as implementations: 6 new, 0 updated, 0 unchanged" in done.stdout
-    items, total = listed(world)
+    items, total = listed(home)
     assert total == before + 6
-    again = told(world, *GRID)
+    again = told(home, *GRID)
     assert again["stored"] == {"new": 0, "updated": 0, "unchanged": 6}
     assert {one["impl_id"] for one in again["best"]} <= {one["impl_id"] for one in items}
     stored = {one["impl_id"]: one["parameters"] for one in items}
     assert all(stored[one["impl_id"]] == one["parameters"] for one in again["best"])
-    assert listed(world)[1] == total
-    assert not any((world / "sweeps").iterdir())
+    assert listed(home)[1] == total
+    assert not any((home / "sweeps").iterdir())
 
 
 def test_json_has_every_figure_and_the_verdict(world):
@@ -140,6 +159,17 @@ def test_the_best_can_be_told_trade_by_trade_in_an_event_log(world, tmp_path):
     environment = {**CLOCK, "QUANTDECK_EVENTS": f"sqlite:///{log}"}
     done = quantdeck("call", "list_backtest_runs", home=tmp_path / "real", environment=environment)
     assert found["run_id"] in done.stdout
+
+
+@pytest.mark.parametrize("name", ["letter.txt", "folder", "letter.txt/events.db"])
+def test_a_log_that_cannot_be_written_is_said_before_anything_is_computed(home, tmp_path, name):
+    (tmp_path / "letter.txt").write_text("no log at all" * 500)
+    (tmp_path / "folder").mkdir()
+    before = listed(home)[1]
+    done = sweep(home, "--grid", "rsiPeriod=7", "--days", "60", "--events", str(tmp_path / name))
+    assert (done.returncode, done.stdout, listed(home)[1]) == (2, "", before)
+    assert done.stderr.startswith("quantdeck: --events: ")
+    assert name in done.stderr
 
 
 def test_points_that_cannot_be_computed_are_counted_and_named(world):
@@ -191,6 +221,25 @@ def test_no_sweep_reads_past_the_clock(tmp_path):
         tmp_path / "all", "--grid", "period=10", "--end", "2026-06-01T12:01:00Z", spec=str(tmp_path / "mine.json")
     )
     assert (late.returncode, "--end is after the world's clock" in late.stderr) == (2, True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs an output that cannot be written")
+def test_a_sweep_whose_bars_have_changed_since_it_was_broken_off_begins_anew(tmp_path):
+    home, opens = tmp_path / "home", every(60, at("2026-05-31T00:00"), 2000)
+    (tmp_path / "mine.json").write_text(json.dumps(spec(name="MINE")))
+    mine = str(tmp_path / "mine.json")
+    said = ("--timeframe", "1m", "--grid", "period=10:14", "--no-walk-forward", "--store", "0", "--json")
+    imported(home, tmp_path, walk(opens))
+    environment = {**os.environ, **CLOCK, "QUANTDECK_HOME": str(home)}
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - so that all is done and nothing is told
+        program = [*PROGRAM, "sweep", mine, "--symbol", "BTC/USD", *said]
+        assert subprocess.run(program, env=environment, stdout=full, stderr=subprocess.DEVNULL, check=False).returncode
+    bars = walk(opens)
+    bars.close[1500] = bars.high[1500]
+    imported(home, tmp_path, bars)
+    done = sweep(home, *said, spec=mine)
+    assert (done.returncode, "have changed, so it begins anew" in done.stderr) == (0, True), done.stderr
+    assert done.stdout == sweep(home, *said, "--fresh", spec=mine).stdout
 
 
 HOSTILE = {
@@ -306,9 +355,7 @@ def _state(pid: int) -> str:
 @pytest.mark.parametrize(
     "sent, status", [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=str
 )
-def test_a_sweep_that_was_ended_leaves_nothing_running_and_goes_on_to_the_same_end(world, tmp_path, sent, status):
-    home = tmp_path / "home"
-    assert quantdeck("demo", "--quiet", "--days", "1", home=home, environment=CLOCK).returncode == 0
+def test_a_sweep_that_was_ended_leaves_nothing_running_and_goes_on_to_the_same_end(world, home, sent, status):
     with begun(home) as process:
         pids = workers(process.pid)
         assert pids
@@ -336,9 +383,7 @@ def whole(world: Path) -> str:
     return _whole[0]
 
 
-def test_begun_afresh_nothing_of_before_is_gone_on_with(world, tmp_path):
-    home = tmp_path / "home"
-    assert quantdeck("demo", "--quiet", "--days", "1", home=home, environment=CLOCK).returncode == 0
+def test_begun_afresh_nothing_of_before_is_gone_on_with(world, home):
     with begun(home) as process:
         process.kill()
     done = sweep(home, *LONG, "--json", "--fresh")

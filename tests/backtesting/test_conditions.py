@@ -124,6 +124,13 @@ def test_a_trailing_stop_remembers_its_peak_however_long_ago_that_was():
     assert trade == (2, 3 + 490 + 1)
 
 
+@pytest.mark.parametrize("held", [1, 2, 63, 64, 65, 128, 129, 319, 320, 321, 1343, 1344, 1345])
+def test_no_close_is_overlooked_however_long_a_trade_lasts(held):
+    """They are looked at in pieces, each longer than the one before."""
+    closes = [9.0, *[100.0] * held, 90.0, 100.0, 100.0]
+    assert trades(closes, entry_conditions=[ONCE], exit_conditions=[stop("STOP_LOSS", 5)]) == [(2, held + 2)]
+
+
 def test_stops_look_at_what_was_paid_slippage_included():
     found = run(
         runnable(entry_conditions=[ONCE], exit_conditions=[stop("STOP_LOSS", 5)]),

@@ -20,6 +20,11 @@ FREE = Terms(costs=Costs(0.0, 0.0))
 ABOVE_TEN = [{"type": "CROSSED_UP", "indicator": "close", "params": {"value": 10}}]
 BELOW_TEN = [{"type": "CROSSED_DOWN", "indicator": "close", "params": {"value": 10}}]
 CROSSING = runnable(entry_conditions=ABOVE_TEN, exit_conditions=BELOW_TEN)
+CROSSING_MEAN = runnable(
+    indicators=[{"id": "mean", "type": "SMA", "params": {"period": 5}}],
+    entry_conditions=[{"type": "CROSSED_UP", "indicator": "close", "params": {"crosses": "mean"}}],
+    exit_conditions=[{"type": "CROSSED_DOWN", "indicator": "close", "params": {"crosses": "mean"}}],
+)
 
 
 def test_two_trades_by_hand():
@@ -136,6 +141,19 @@ def test_who_always_holds_is_the_market():
     found = run(runnable(), walk(every(3600, at("2025-03-03T00:00"), 3000)), FREE).metrics
     assert found.beta == pytest.approx(1, abs=0.02)
     assert found.alpha == pytest.approx(0, abs=0.1)
+
+
+def test_what_money_earns_without_risk_is_taken_off_of_every_ratio():
+    """By the textbook: the root mean square of what falls short of it, and what is left of a line through returns."""
+    bars, free = walk(every(86_400, at("2025-03-03T00:00"), 400)), 0.05 / 365
+    found = run(CROSSING_MEAN, bars, Terms(costs=Costs(0, 0), risk_free=0.05))
+    moves, market = (np.diff(values) / values[:-1] for values in (found.equity, bars.close))
+    short = np.sqrt(np.mean(np.minimum(moves - free, 0.0) ** 2))
+    assert found.metrics.sortino_ratio == pytest.approx((moves.mean() - free) / short * 365**0.5)
+    beta, alpha = np.polyfit(market - free, moves - free, 1)
+    assert 0.1 < beta < 0.9
+    assert found.metrics.beta == pytest.approx(beta)
+    assert found.metrics.alpha == pytest.approx(alpha * 365)
 
 
 def test_the_score_is_the_weighted_sum_that_searches_go_by():

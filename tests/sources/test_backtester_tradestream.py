@@ -10,7 +10,8 @@ import pytest
 
 from quantdeck.core.errors import QueryFailed, Unreachable
 from quantdeck.domain.candles import resampled
-from quantdeck.domain.timeframes import TIMEFRAMES
+from quantdeck.domain.timeframes import MINUTE, TIMEFRAMES
+from quantdeck.sources.backtester.grpc import fitting
 from tests.support.backtester import BEGINS, NAMED, asking, begun, job, minutes, of_engine
 from tests.support.bars import FAR, every, now, walk
 from tests.support.ports import free_port
@@ -56,6 +57,26 @@ async def test_the_finest_bars_that_fit_are_sent():
             assert len(theirs.asked[-1].candles) == sent
 
 
+@pytest.mark.parametrize(
+    "most, length", [(10_000, "1m"), (9_999, "5m"), (1_999, "5m"), (1_998, "15m"), (164, "4h"), (5, "1d")]
+)
+def test_bars_are_made_no_coarser_than_they_must_be_and_of_whole_ones_only(most, length):
+    """A week that begins and ends between two of any coarser length."""
+    bars, found = ODD, fitting(ODD, MINUTE, most)
+    seconds = found.timeframe.seconds
+    assert (found.timeframe.name, len(found.bars) <= most) == (length, True)
+    begins, ends = -(-int(bars.time[0]) // seconds) * seconds, (int(bars.time[-1]) + 60) // seconds * seconds
+    assert found.bars.time.tolist() == list(range(begins, ends, seconds))
+    first = (begins - int(bars.time[0])) // 60
+    assert found.bars.high[0] == bars.high[first : first + seconds // 60].max()
+
+
+def test_where_not_even_days_fit_that_is_said():
+    with pytest.raises(QueryFailed, match="10,000 bars of 1m are more than a message to the backtester has room for"):
+        fitting(ODD, MINUTE, 4)
+
+
+ODD = walk(every(60, BEGINS + 7 * 60, 10_000))
 HOURS = walk(every(3600, BEGINS, 500))
 
 
@@ -129,7 +150,7 @@ async def test_a_name_that_they_do_not_know_is_refused_in_our_words():
 async def test_one_service_in_the_place_of_another_is_spoken_to_in_its_own_way(tmp_path):
     port = free_port()
     asked = job(minutes(400), **NAMED)
-    async with asking(f"127.0.0.1:{port}") as source:
+    async with asking(f"127.0.0.1:{port}", connect_s=0.5) as source:
 
         async def answered() -> Any:
             while True:  # what answered until now may be gone for a moment
@@ -142,5 +163,8 @@ async def test_one_service_in_the_place_of_another_is_spoken_to_in_its_own_way(t
             assert (await answered()).total_return == 0.25
         with begun(tmp_path, port=port):
             assert await answered() == of_engine(asked)
-        async with peer(f"127.0.0.1:{port}"):
+        with pytest.raises(Unreachable):
+            await source.run(asked, as_of=FAR)
+        async with peer(f"127.0.0.1:{port}") as theirs:
             assert (await answered()).total_return == 0.25
+            assert not any(one.HasField("job") for one in theirs.asked)  # which they would read as an empty one

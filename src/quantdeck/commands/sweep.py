@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from quantdeck import __version__
@@ -122,6 +123,7 @@ async def _swept(settings: Settings, wish: _Wish, arguments: argparse.Namespace)
         as_of = app.runtime.clock.now()
         spec = await _spec(app, arguments, as_of)
         points = _points(spec.spec, arguments)
+        _check_log(arguments.events)
         asked = digest(
             [
                 __version__, spec.spec.name, spec.spec.stored(), wish.symbol, arguments.timeframe,
@@ -150,7 +152,7 @@ async def _spec(app: App, arguments: argparse.Namespace, as_of: Now) -> SweptSpe
     if arguments.spec.endswith(".json") and arguments.store:
         await app.databases.make_desk()
     return await found_spec(
-        arguments.spec, app.runtime.source(Implementations), as_of=as_of, to_store=arguments.store > 0
+        arguments.spec, lambda: app.runtime.source(Implementations), as_of=as_of, to_store=arguments.store > 0
     )
 
 
@@ -203,6 +205,19 @@ async def _verdict(task: Task, best: Sequence[Ranked], arguments: argparse.Names
         return await asyncio.to_thread(walk_forward, runnable, task.bars, task.terms, arguments.windows, None, tell)
     finally:
         left.set()
+
+
+def _check_log(path: Path | None) -> None:
+    """Before hours of work are done of which it could not tell."""
+    if path is None:
+        return
+    from quantdeck.events import EventLog, EventLogError
+
+    try:
+        with EventLog.open(path):
+            pass
+    except EventLogError as error:
+        raise UsageError(f"--events: {error}") from error
 
 
 async def _events(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,17 +39,20 @@ class SweptSpec:
     spec_id: str | None
 
 
-async def found_spec(said: str, source: Implementations, *, as_of: Now, to_store: bool) -> SweptSpec:
-    """What SPEC names. One of a file is that of its name where both are the same; else it cannot be stored."""
+async def found_spec(said: str, desk: Callable[[], Implementations], *, as_of: Now, to_store: bool) -> SweptSpec:
+    """What SPEC names. One of a file is that of its name where both are the same; else it cannot be stored.
+
+    One of a file that is not stored needs no desk, so none is asked for.
+    """
     if not (said.endswith(".json") or "/" in said):
-        stored = await source.spec(said.strip().upper(), as_of=as_of)
+        stored = await desk().spec(said.strip().upper(), as_of=as_of)
         if stored is None:
             raise UsageError(f"there is no spec {said[:60]!r}; `get_top_specs` lists those there are, a file is x.json")
         return SweptSpec(_read(said, stored.lists), stored.spec_id)
     spec = _of_file(Path(said))
     if not to_store:
         return SweptSpec(spec, None)
-    stored = await source.spec(spec.name, as_of=as_of)
+    stored = await desk().spec(spec.name, as_of=as_of)
     if stored is None:
         return SweptSpec(spec, None)
     if _same(spec, stored):

@@ -18,6 +18,7 @@ from quantdeck.backtesting.messages.results import of_ours
 from quantdeck.backtesting.messages.strategies import named
 from quantdeck.backtesting.protocol import backtesting_pb2 as protocol
 from quantdeck.backtesting.protocol import marketdata_pb2, strategies_pb2
+from quantdeck.backtesting.service.asked import MOST_STRATEGIES, names
 from quantdeck.domain.calendars import NYSE
 from quantdeck.domain.spec_reader import read
 from tests.backtesting.made import of_closes
@@ -212,6 +213,18 @@ async def test_of_very_many_problems_as_many_are_said_as_there_is_room_for(askin
     assert sentence.endswith(" more")
 
 
+def test_nobodys_names_are_looked_up_where_a_batch_has_more_than_it_may():
+    """Each is a question to the database, and a message of 64 MiB has room for millions."""
+
+    def batch(many):
+        return protocol.BatchBacktestRequest(
+            strategy_name="ANY", strategies=[strategies_pb2.Strategy(strategy_name=f"S{n}") for n in range(many)]
+        )
+
+    assert names(batch(MOST_STRATEGIES)) == {"ANY", *(f"S{n}" for n in range(MOST_STRATEGIES))}
+    assert names(batch(MOST_STRATEGIES + 1)) == set()
+
+
 @pytest.mark.parametrize(
     "config, said",
     [
@@ -296,3 +309,6 @@ async def test_specs_of_the_services_home_are_known_by_their_names(tmp_path):
             # A message of tradestream's is meant for its strategy, where the one of that name here takes others.
             theirs = await asking.ask(request(bars, "DOUBLE_EMA_CROSSOVER", **CROSSOVER))
             assert of_ours(theirs) == of_engine("DOUBLE_EMA_CROSSOVER", bars, **CROSSOVER)
+            for name in ("A\0B", "A\nB", "X" * 100_000):
+                status, sentence = await refused(asking.ask(request(bars, name)))
+                assert (status, "is not found here" in sentence) == ("INVALID_ARGUMENT", True)

@@ -57,7 +57,7 @@ def metrics(made: Account, close: Floats, cash: float, year: Year | None) -> Met
         lasted = made.trades.exit_time[closed] - made.trades.entry_time[closed]
         total = _finite(equity[-1] / cash - 1.0) if len(equity) else None
         peak = np.maximum.accumulate(equity)
-        sunk = 1.0 - float(np.divide(equity, np.maximum(peak, cash, out=peak), out=peak).min(initial=1.0))
+        sunk = 1.0 - float(np.divide(equity, peak, out=peak).min(initial=1.0))
         lost = float(-profit[profit <= 0.0].sum())
         return Metrics(
             total_return=total,

@@ -23,7 +23,7 @@ from quantdeck.domain.spec_reader import read
 from quantdeck.domain.strategy_specs import RunnableSpec, StrategySpec
 from quantdeck.domain.symbols import UnknownSymbolError, instrument
 
-__all__ = ["AskedBatch", "AskedValidation", "Known", "backtest", "batch", "names", "validation"]
+__all__ = ["MOST_STRATEGIES", "AskedBatch", "AskedValidation", "Known", "backtest", "batch", "names", "validation"]
 
 MOST_STRATEGIES = 10_000
 MOST_WINDOWS = 1_000
@@ -93,7 +93,9 @@ def validation(request: Any, known: Known) -> AskedValidation:
 
 
 def names(request: Any) -> set[str]:
-    """Of the strategies that a request names."""
+    """Of the strategies that a request names; none of more than a batch may have, which is refused anyway."""
+    if len(getattr(request, "strategies", ())) > MOST_STRATEGIES:
+        return set()
     named = [getattr(request, "strategy_name", ""), *(one.strategy_name for one in getattr(request, "strategies", ()))]
     if hasattr(request, "strategy"):
         named.append(request.strategy.strategy_name)

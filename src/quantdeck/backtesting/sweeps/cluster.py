@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from itertools import count
 from typing import Any
 
+from quantdeck.backtesting.processes import ended
 from quantdeck.backtesting.sweeps import Outcome, Point, SweepFailedError, Task, Tell
 from quantdeck.backtesting.sweeps.batches import Batches
 from quantdeck.backtesting.sweeps.frames import framed, receive
@@ -76,7 +77,7 @@ class Link:
                 await asyncio.gather(reading, return_exceptions=True)
             else:
                 process.kill()  # it may be trying to connect for minutes
-            await _ended(process)
+            await _let_go(process)
 
     async def put(self, task: Task) -> int:
         """Send what many batches share; its key."""
@@ -154,16 +155,16 @@ class Link:
 _GONE = "The connection to the Ray cluster was lost: its process ended"
 
 
-async def _ended(process: Process) -> None:
-    """It is let go of, and ended where it does not go."""
+async def _let_go(process: Process) -> None:
+    """It is let go of, and killed where it does not go."""
     assert process.stdin is not None
     process.stdin.close()
     try:
-        async with asyncio.timeout(_GOODBYE_S):
-            await process.wait()
-    except (TimeoutError, CancelledError):
-        process.kill()
-        await process.wait()
+        with suppress(TimeoutError):  # it hangs
+            async with asyncio.timeout(_GOODBYE_S):
+                await process.wait()
+    finally:
+        await ended(process)
 
 
 class Cluster:

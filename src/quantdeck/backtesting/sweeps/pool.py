@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
 
+from quantdeck.backtesting.processes import ended
 from quantdeck.backtesting.sweeps import SweepFailedError, Task, Tell
 from quantdeck.backtesting.sweeps.batches import Batches
 from quantdeck.backtesting.sweeps.frames import framed, receive, send
@@ -83,7 +84,7 @@ class Pool:
         try:
             yield process
         finally:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-            self.running.discard(process.pid)
+            try:
+                await ended(process)
+            finally:
+                self.running.discard(process.pid)

@@ -14,6 +14,7 @@ from typing import Any
 from anyio import CancelScope
 
 from quantdeck.backtesting.engine import Backtest, Metrics
+from quantdeck.backtesting.processes import ended
 from quantdeck.backtesting.worker import Work, Worker
 from quantdeck.connections.databases import Databases
 from quantdeck.core.errors import QueryFailed
@@ -83,10 +84,10 @@ class InProcess(Backtester):
         try:
             yield process
         finally:
-            with CancelScope(shield=True):
-                if process.returncode is None:
-                    process.kill()
-                await process.wait()
+            try:
+                with CancelScope(shield=True):
+                    await ended(process)
+            finally:
                 self.running.discard(process.pid)
 
 

@@ -50,8 +50,8 @@ async def recorded(path: Path, job: Job, made: Backtest, *, as_of: Now) -> str:
         return await asyncio.to_thread(record, path, job, made, as_of=as_of, unwanted=unwanted)
     except EventLogError as error:
         raise QueryFailed(
-            "The backtest was run, and its events could not be written to the log that QUANTDECK_BACKTESTS__EVENTS "
-            "names; this server's log says why",
+            "The backtest was run, and its events could not be written to the event log that the settings name, or "
+            "--events of a sweep; this program's log says why",
             source="sqlite",
         ) from error
     finally:

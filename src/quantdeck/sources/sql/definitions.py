@@ -28,7 +28,7 @@ class Definitions(Source):
 
     async def named(self, name: str, *, as_of: Now) -> StrategySpec | None:
         """The active spec that has this name; None where there is none, or none that can be run."""
-        row = await self._database.row(_NAMED, name=name, as_of=as_of)
+        row = await self._database.row(_NAMED, name=name, as_of=as_of) if name.isprintable() else None
         if row is None:
             return None
         refuse_later([row.pop("updated_at")], as_of=as_of, what=f"The spec {row['name']}", source=self.source)
