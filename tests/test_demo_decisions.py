@@ -11,6 +11,7 @@ from quantdeck.app import open_app
 from quantdeck.connections.sqlite import SQLite
 from quantdeck.demo import AHEAD, extend, extend_decisions, make
 from quantdeck.demo.decisions import LOOKS_BACK, decisions
+from quantdeck.demo.following import followed
 from quantdeck.demo.world import SILENT_SINCE, STALE_SYMBOL, SYMBOLS, World
 from quantdeck.servers import load
 from quantdeck.settings import Settings
@@ -35,7 +36,7 @@ async def diary(settings):
 
 
 def decided(world: World, since: datetime, until: datetime) -> dict[str, object]:
-    rows = decisions(world, world.signals(since - LOOKS_BACK, until), since, until)
+    rows = decisions(world, followed(world, since - LOOKS_BACK, until).signals, since, until)
     return {row["decision_id"]: row for row in rows}
 
 

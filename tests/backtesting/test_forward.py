@@ -90,7 +90,7 @@ def test_strength_is_how_often_it_won_as_was_known_then():
     assert turns[0].strength == turns[1].strength == 0.5
     for number, turn in enumerate(turns):
         closed = returns[: number // 2]
-        assert turn.strength == pytest.approx((int((closed > 0).sum()) + 1) / (len(closed) + 2))
+        assert turn.strength == pytest.approx((int((closed > 0).sum()) + 1) / (len(closed) + 2), abs=1e-4)
 
 
 def test_a_bar_that_is_corrected_later_changes_no_decision_that_was_made():

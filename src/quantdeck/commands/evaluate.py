@@ -6,9 +6,11 @@ import argparse
 import asyncio
 import signal
 import sys
+from collections.abc import Coroutine
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from quantdeck.app import App, open_app
 from quantdeck.collectors.evaluating import Evaluation
@@ -16,6 +18,7 @@ from quantdeck.collectors.watching import Watch
 from quantdeck.commands import UsageError, logged
 from quantdeck.core.clock import iso
 from quantdeck.core.errors import SourceError
+from quantdeck.demo import topped_up
 from quantdeck.domain.symbols import UnknownSymbolError, instrument
 from quantdeck.settings import Settings
 from quantdeck.sources.candles import Candles
@@ -46,6 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _evaluate(settings: Settings, symbol: str | None, arguments: argparse.Namespace) -> int:
     async with open_app(settings, ()) as app:
+        if settings.is_demo:  # whose own strategies are followed ahead of time
+            await _topped_up(settings, app)
         evaluation = Evaluation(
             app.runtime.source(Candles), app.runtime.source(Evaluations), settings.backtests,
             symbol=symbol, strategy=arguments.strategy, events=arguments.events,
@@ -54,6 +59,13 @@ async def _evaluate(settings: Settings, symbol: str | None, arguments: argparse.
             await _until_ended(Watch(evaluation, app.runtime.clock, _tell).run())
             return 0
         return await _once(app, evaluation)
+
+
+async def _topped_up(settings: Settings, app: App) -> None:
+    try:
+        await topped_up(settings, app.databases, app.runtime.clock.now())
+    except SourceError as error:
+        raise UsageError(error.message) from error
 
 
 async def _once(app: App, evaluation: Evaluation) -> int:
@@ -69,7 +81,7 @@ async def _once(app: App, evaluation: Evaluation) -> int:
     return 0
 
 
-async def _until_ended(work) -> None:
+async def _until_ended(work: Coroutine[Any, Any, None]) -> None:
     """Until SIGTERM or SIGINT, either of which is a good end."""
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
     numbers = (signal.SIGTERM, signal.SIGINT)

@@ -115,8 +115,13 @@ def window(spec: RunnableSpec, step_s: int, at_s: int) -> tuple[int, int]:
     return edge_s - length_s, edge_s + length_s
 
 
-def advance(spec: RunnableSpec, bars: Bars, standing: Standing, terms: Terms, step_s: int) -> Advance:
-    """Follow it over those of the bars that are new. Figures are computed of all of them."""
+def advance(
+    spec: RunnableSpec, bars: Bars, standing: Standing, terms: Terms, step_s: int, *, week_is_over: bool = False
+) -> Advance:
+    """Follow it over those of the bars that are new. Figures are computed of all of them.
+
+    A week is over when the next one has a bar, or where `week_is_over` says so of the last.
+    """
     bars = sound(bars)
     first = int(bars.time.searchsorted(standing.seen_s, side="right"))
     if first == len(bars):
@@ -126,7 +131,7 @@ def advance(spec: RunnableSpec, bars: Bars, standing: Standing, terms: Terms, st
     made = _filled(bars, standing, terms, first, decided)
     before = np.concatenate(([standing.worth], made.equity[:-1]))
     changes, per_year = made.equity / before - 1.0, bars_per_year(terms.market, step_s, bars)
-    weeks, week = _weeks(standing, bars.time[first:], changes, made, per_year)
+    weeks, week = _weeks(standing, bars.time[first:], changes, made, per_year, week_is_over)
     peaks = np.maximum(np.maximum.accumulate(made.equity), standing.highest)
     total = standing.total.after(changes, made.returns)
     now = replace(
@@ -221,22 +226,22 @@ def _told(bars: Bars, standing: Standing, decided: list[int], made: _Filled) -> 
         trades = standing.total.trades + len(known)
         winning = standing.total.winning + sum(one > 0.0 for one in known)
         decision: Decision = "enter" if entering else "leave"
-        yield Turn(int(bars.time[place]), decision, float(bars.close[place]), (winning + 1) / (trades + 2))
+        yield Turn(int(bars.time[place]), decision, float(bars.close[place]), round((winning + 1) / (trades + 2), 4))
         entering = not entering
 
 
 def _weeks(
-    standing: Standing, time: Places, changes: Floats, made: _Filled, per_year: float
+    standing: Standing, time: Places, changes: Floats, made: _Filled, per_year: float, last_is_over: bool
 ) -> tuple[list[Week], Tally]:
-    """Those that a new bar shows to be over, and the one that is going on. A bar belongs to where it opens."""
-    numbers = (np.concatenate(([standing.seen_s], time)) - MONDAY_S) // WEEK_S
+    """Those that are over, and the one that is going on. A bar belongs to where it opens."""
+    numbers = (np.concatenate(([max(standing.seen_s, standing.began_s)], time)) - MONDAY_S) // WEEK_S
     turns = np.flatnonzero(np.diff(numbers)).tolist()
     exits = np.array(made.places, dtype=np.int64) - made.first
     found, week, begin = [], standing.week, 0
     for end in [*turns, len(time)]:
         first, last = exits.searchsorted((begin, end))
         week = week.after(changes[begin:end], made.returns[first:last])
-        if end < len(time):
+        if end < len(time) or last_is_over:
             start_s = int(numbers[end]) * WEEK_S + MONDAY_S
             if week.moves:
                 since_s = max(start_s, standing.began_s)
