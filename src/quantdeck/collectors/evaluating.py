@@ -53,7 +53,9 @@ class Evaluated:
     def told(self) -> str:
         """In words."""
         until = f" up to {iso(self.newest)}" if self.newest else ""
-        return f"{self.followed} strategies followed{until}: {self.signals} new signals, {self.weeks} weeks of performance"
+        return (
+            f"{self.followed} strategies followed{until}: {self.signals} new signals, {self.weeks} weeks of performance"
+        )
 
 
 @dataclass(slots=True)
@@ -71,9 +73,7 @@ class _Bars:
         place = (begin_s, min(until_s, self.end_s))
         if place not in self.read:
             since, until = (_at(max(at, 0)) for at in place)
-            self.read[place] = await self.candles.between(
-                self.symbol, self.timeframe, since, until, as_of=self.as_of
-            )
+            self.read[place] = await self.candles.between(self.symbol, self.timeframe, since, until, as_of=self.as_of)
         return self.read[place]
 
 
@@ -142,9 +142,7 @@ class Evaluation:
         while at_s < bars.end_s:
             begin_s, until_s = window(spec, step_s, at_s)
             some = await bars.between(begin_s, until_s)
-            told = await off_the_loop(
-                len(some), partial(advance, spec, some, whole.standing, trades_on, step_s)
-            )
+            told = await off_the_loop(len(some), partial(advance, spec, some, whole.standing, trades_on, step_s))
             if self.events and told.turns:
                 await self._record(one, bars.timeframe, some, whole.standing, told, as_of)
             sharpe = whole.sharpe if told.sharpe is None else told.sharpe
@@ -167,9 +165,7 @@ class Evaluation:
             )
             for week in made.weeks
         ]  # fmt: skip
-        progress = Progress(
-            timeframe.name, _at(standing.began_s), _at(standing.seen_s + step_s), standing.stored()
-        )
+        progress = Progress(timeframe.name, _at(standing.began_s), _at(standing.seen_s + step_s), standing.stored())
         changed = one.progress is None or made.weeks or standing.total.trades > start.total.trades
         forward = _forward(made) if changed else None
         return await self.evaluations.store(one, progress, given, weeks, forward, as_of=as_of)

@@ -58,12 +58,17 @@ class Watch:
 
     async def _passed(self, name: str, holder: str) -> Evaluated:
         """One pass, the lease held for as long as it takes."""
+        failed: SourceError | None = None
         async with asyncio.TaskGroup() as group:
             kept = group.create_task(self._held(name, holder))
             try:
                 return await self.evaluation.once(lambda said: None, as_of=self.clock.now())
+            except SourceError as error:  # which a group would wrap
+                failed = error
             finally:
                 kept.cancel()
+        assert failed is not None
+        raise failed
 
     async def _held(self, name: str, holder: str) -> None:
         while True:

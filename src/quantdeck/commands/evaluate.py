@@ -47,38 +47,30 @@ def run(arguments: argparse.Namespace) -> int:
     return logged(settings, _evaluate(settings, symbol, arguments), level="error")
 
 
-async def _evaluate(settings: Settings, symbol: str | None, arguments: argparse.Namespace) -> int:
+async def _evaluate(settings: Settings, symbol: str | None, arguments: argparse.Namespace) -> None:
     async with open_app(settings, ()) as app:
-        if settings.is_demo:  # whose own strategies are followed ahead of time
-            await _topped_up(settings, app)
-        evaluation = Evaluation(
-            app.runtime.source(Candles), app.runtime.source(Evaluations), settings.backtests,
-            symbol=symbol, strategy=arguments.strategy, events=arguments.events,
-        )  # fmt: skip
-        if arguments.watch:
-            await _until_ended(Watch(evaluation, app.runtime.clock, _tell).run())
-            return 0
-        return await _once(app, evaluation)
+        try:
+            if settings.is_demo:  # whose own strategies are followed ahead of time
+                await topped_up(settings, app.databases, app.runtime.clock.now())
+            evaluation = Evaluation(
+                app.runtime.source(Candles), app.runtime.source(Evaluations), settings.backtests,
+                symbol=symbol, strategy=arguments.strategy, events=arguments.events,
+            )  # fmt: skip
+            if arguments.watch:
+                await _until_ended(Watch(evaluation, app.runtime.clock, _tell).run())
+            else:
+                await _once(app, evaluation)
+        except SourceError as error:
+            raise UsageError(error.message) from error
 
 
-async def _topped_up(settings: Settings, app: App) -> None:
-    try:
-        await topped_up(settings, app.databases, app.runtime.clock.now())
-    except SourceError as error:
-        raise UsageError(error.message) from error
-
-
-async def _once(app: App, evaluation: Evaluation) -> int:
-    try:
-        made = await evaluation.once(_tell, as_of=app.runtime.clock.now())
-    except SourceError as error:
-        raise UsageError(error.message) from error
+async def _once(app: App, evaluation: Evaluation) -> None:
+    made = await evaluation.once(_tell, as_of=app.runtime.clock.now())
     for problem in made.problems.values():
         _tell(problem)
     if not made.followed and not made.problems:
         _tell("there is nothing to follow: no implementation that is VALIDATED or DEPLOYED, of these or at all")
     print(made.told())
-    return 0
 
 
 async def _until_ended(work: Coroutine[Any, Any, None]) -> None:

@@ -42,9 +42,7 @@ class Tally:
             mean += apart * more / moves
             squares += float(((changes - other) ** 2).sum()) + apart**2 * self.moves * more / moves
         won = sum(one > 0.0 for one in returns)
-        return Tally(
-            self.trades + len(returns), self.winning + won, self.earned + sum(returns), moves, mean, squares
-        )
+        return Tally(self.trades + len(returns), self.winning + won, self.earned + sum(returns), moves, mean, squares)
 
     def sharpe(self, per_year: float) -> float | None:
         """Annual; None for fewer than two changes, or where nothing moved."""

@@ -7,7 +7,7 @@ many follow it at once, or are ended in the middle, each signal is there once an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -208,7 +208,7 @@ def _followed(row: Row, as_of: Now) -> Followed:
         symbol=row["symbol"],
         parameters=numbers if isinstance(numbers, dict) else {},
         created_at=row["created_at"],
-        spec=None if problem else found.spec,
+        spec=None if problem or found.spec is None else replace(found.spec, name=row["name"]),
         problem=problem,
         progress=Progress(row["timeframe"], row["began_at"], row["seen_until"], row["standing"]) if began else None,
     )
