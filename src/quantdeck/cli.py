@@ -30,7 +30,7 @@ _COMMANDS = {
     "pyth": ("pyth", "serve pyth-pro alone, by the flags and names of its spec", "stdio --channel fixed_rate@1000ms"),
     "evaluate": (
         "evaluate",
-        "run strategies on the newest closed bars, and store what they signal",
+        "run strategies on the newest closed bars and store their signals",
         "--symbol BTC/USD",
     ),
     "backtester": ("backtester", "run backtests for other programs, over gRPC", "--port 50051"),

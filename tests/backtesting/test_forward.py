@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quantdeck.backtesting.engine import Costs, Terms, run
-from quantdeck.backtesting.engine.forward import MONDAY_S, WEEK_S, Standing, advance, window
+from quantdeck.backtesting.engine.forward import MONDAY_S, WEEK_S, Standing, Turn, Week, advance, window
 from quantdeck.domain.spec_reader import read
 from tests.support.bars import every, walk
 from tests.support.specs import spec
 
-HOUR = 3600
+HOUR, DAY = 3600, 86_400
 BEGAN = MONDAY_S + 2000 * WEEK_S
 TERMS = Terms(costs=Costs(0.001, 0.0005))
 SMA = [{"id": "a", "type": "SMA", "input": "close", "params": {"period": 5}}]
@@ -34,7 +35,9 @@ def runnable(leave):
 
 def followed(made, bars, ends):
     """Through portions that end there; each is given all bars up to its end."""
-    standing, turns, weeks, sharpe = Standing(BEGAN - HOUR, BEGAN), [], [], None
+    standing, sharpe = Standing(BEGAN - HOUR, BEGAN), None
+    turns: list[Turn] = []
+    weeks: list[Week] = []
     for end in ends:
         told = advance(made, bars[:end], Standing.read(json.loads(json.dumps(standing.stored()))), TERMS, HOUR)
         turns, weeks, standing = turns + told.turns, weeks + told.weeks, told.standing
@@ -58,7 +61,12 @@ def test_it_is_the_same_as_one_backtest_however_the_bars_come(seed, leave, cuts)
         + [(int(place) - 1, "leave") for place in trades.ends[: trades.closed]]
         + ([(699, whole.decision)] if whole.decision else [])
     )
-    assert [(places[turn.opened_s], turn.decision) for turn in turns] == expected
+    held = [turn for turn in turns if turn.decision == "hold"]
+    assert [(places[turn.opened_s], turn.decision) for turn in turns if turn not in held] == expected
+    spoken = [turn.opened_s for turn in turns]
+    assert spoken[0] == BEGAN
+    assert max(later - one for one, later in pairwise([*spoken, BEGAN + 700 * HOUR])) <= DAY
+    assert all(turn.opened_s == BEGAN or turn.opened_s - DAY in spoken for turn in held)
     assert all(turn.price == bars.close[places[turn.opened_s]] for turn in turns)
     metrics = whole.metrics
     assert standing.total.trades == metrics.trades
@@ -85,7 +93,7 @@ def test_a_week_is_told_once_the_next_one_has_a_bar_and_sums_up_what_happened_in
 
 def test_strength_is_how_often_it_won_as_was_known_then():
     bars, made = walk(every(HOUR, BEGAN, 700), 3), runnable(DOWN)
-    turns, *_ = followed(made, bars, [700])
+    turns = [turn for turn in followed(made, bars, [700])[0] if turn.decision != "hold"]
     returns = run(made, bars, TERMS).trades.returns
     assert turns[0].strength == turns[1].strength == 0.5
     for number, turn in enumerate(turns):
@@ -99,7 +107,7 @@ def test_a_bar_that_is_corrected_later_changes_no_decision_that_was_made():
     corrected = walk(every(HOUR, BEGAN, 700), 6)
     again = advance(made, corrected, first.standing, TERMS, HOUR)
     assert all(turn.opened_s >= bars.time[400] for turn in again.turns)
-    decisions = [turn.decision for turn in (*first.turns, *again.turns)]
+    decisions = [turn.decision for turn in (*first.turns, *again.turns) if turn.decision != "hold"]
     assert decisions == ["enter", "leave"] * (len(decisions) // 2) + ["enter"] * (len(decisions) % 2)
 
 
@@ -112,6 +120,7 @@ def test_a_window_holds_for_all_of_its_instants_and_has_room_for_the_periods():
     assert (begin - MONDAY_S) % WEEK_S == 0
     slow = read(**spec(indicators=[{**SMA[0], "params": {"period": 900}}], entry_conditions=UP, exit_conditions=DOWN,
                        parameters=[])).spec  # fmt: skip
+    assert slow is not None
     begin, until = window(slow.instantiate({}), HOUR, BEGAN)
     assert until - begin >= 2 * 8 * 900 * HOUR
 

@@ -1,4 +1,4 @@
-"""`quantdeck evaluate`, as a person starts it: once, by many at once, ended in the middle, and for as long as it runs."""
+"""`quantdeck evaluate` as a person starts it: once, by many at once, killed, and for as long as it runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.bars import every, walk
 from tests.support.candle_stores import KINDS, EmbeddedPlace
 from tests.support.desk import add_implementation, add_spec, uid
 from tests.support.program import PROGRAM, quantdeck
-from tests.sources.test_evaluations import RULES
+from tests.support.specs import CROSSING as RULES
 
 HOUR_S = 3600
 CLOCK = "2026-03-01T12:00:00Z"
@@ -37,10 +37,10 @@ async def desk(home: Path) -> AsyncIterator[SQLite]:
         await database.close()
 
 
-async def signals(home: Path) -> list[tuple[str, datetime]]:
+async def signals(home: Path) -> list[tuple[str, datetime, str]]:
     async with desk(home) as database:
-        rows = await database.rows("SELECT impl_id, signal_timestamp FROM implementation_signals ORDER BY 1, 2")
-    return [(row["impl_id"], row["signal_timestamp"]) for row in rows]
+        rows = await database.rows("SELECT impl_id, signal_timestamp, action FROM implementation_signals ORDER BY 1, 2")
+    return [(row["impl_id"], row["signal_timestamp"], row["action"]) for row in rows]
 
 
 async def made(home: Path, now_s: int, hours: int) -> Path:
@@ -103,8 +103,11 @@ async def test_it_says_what_it_did_and_agents_are_answered_from_it(home):
     answer = quantdeck("call", "get_strategy_consensus", asked, home=home, environment={"QUANTDECK_CLOCK": CLOCK})
     data = json.loads(answer.stdout)["data"]
     day_ago = datetime.fromisoformat(CLOCK) - timedelta(hours=24)
-    speaking = {impl_id for impl_id, at in stored if at >= day_ago}
-    assert data["bullish_count"] + data["bearish_count"] == len(speaking) > 0
+    newest = {impl_id: (at, action) for impl_id, at, action in stored}
+    assert min(at for at, _ in newest.values()) >= day_ago
+    said = [action for _, action in newest.values()]
+    counted = (data["bullish_count"], data["bearish_count"], data["neutral_count"])
+    assert counted == (said.count("BUY"), said.count("CLOSE_LONG"), said.count("HOLD"))
     past = json.dumps({"strategy_id": uid("one 0"), "period": "1m"})
     answer = quantdeck("call", "get_historical_performance", past, home=home, environment={"QUANTDECK_CLOCK": CLOCK})
     assert json.loads(answer.stdout)["data"]["environment"] == "PAPER"
@@ -151,7 +154,7 @@ async def test_what_was_traded_can_be_asked_about_in_an_event_log(home):
               aggregations=["count"])["aggregations"]["count"]
         for run in runs
     ]  # fmt: skip
-    own = [at for impl_id, at in await signals(home) if impl_id == uid("one 1")]
+    own = [at for impl_id, at, action in await signals(home) if impl_id == uid("one 1") and action != "HOLD"]
     assert (
         len(own) - 1 <= sum(counts) <= len(own) + len(runs)
     )  # the newest is not carried out; an open trade is told again

@@ -143,7 +143,7 @@ class Evaluation:
             begin_s, until_s = window(spec, step_s, at_s)
             some = await bars.between(begin_s, until_s)
             told = await off_the_loop(len(some), partial(advance, spec, some, whole.standing, trades_on, step_s))
-            if self.events and told.turns:
+            if self.events and any(turn.decision != "hold" for turn in told.turns):
                 await self._record(one, bars.timeframe, some, whole.standing, told, as_of)
             sharpe = whole.sharpe if told.sharpe is None else told.sharpe
             whole = Advance(whole.turns + told.turns, whole.weeks + told.weeks, told.standing, sharpe)
@@ -173,7 +173,8 @@ class Evaluation:
     async def _record(
         self, one: Followed, timeframe: Timeframe, bars: Bars, before: Standing, made: Advance, as_of: Now
     ) -> None:
-        assert self.events is not None and one.spec is not None
+        assert self.events is not None
+        assert one.spec is not None
         job = Job(one.spec, one.parameters, one.symbol, timeframe, bars, terms(one.symbol, self.settings))
         await recorded(self.events, job, as_backtest(job, before, made.turns), as_of=as_of)
 

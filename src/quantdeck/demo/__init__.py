@@ -46,8 +46,8 @@ _SEEN = """
 """
 
 _TABLES = (
-    "leases", "strategy_evaluations", "strategy_performance", "implementation_signals", "strategy_implementations", "strategy_specs",
-    "positions", "risk_limits", "accounts",
+    "leases", "strategy_evaluations", "strategy_performance", "implementation_signals", "strategy_implementations",
+    "strategy_specs", "positions", "risk_limits", "accounts",
 )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""What the demo world's strategies signal and earn: followed forward on its market, as `quantdeck evaluate` follows any.
+"""What the demo world's strategies signal and earn: followed on its market, as `quantdeck evaluate` follows any.
 
 Blocks of eight weeks are followed by themselves: each begins without a position, with figures of the two weeks before.
 So any block can be computed without those before it, and two worlds of one seed agree wherever they overlap, whenever
-each was made. All is written ahead of time: until its own time has come, the as-of barrier keeps it out of every answer.
+each was made. It is written ahead of time: until its own time has come, the as-of barrier keeps it out of any answer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Told(NamedTuple):
 
 
 def followed(world: World, since: datetime, until: datetime) -> Told:
-    """The signals from the first instant to before the second, and the weeks that end after the one, up to the other."""
+    """The signals from one instant to before another, and the weeks that end after the one and up to the other."""
     found = [_block(world, symbol, at) for symbol in SYMBOLS for at in _blocks(since, until) if _speaks(symbol, at)]
     signals = [row for told in found for row in told.signals if since <= row["signal_timestamp"] < until]
     return Told(_in_order(signals), [row for told in found for row in told.weeks if since < row["period_end"] <= until])

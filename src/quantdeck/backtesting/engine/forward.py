@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from quantdeck.backtesting.engine import Decision, Terms, sound
 from quantdeck.backtesting.engine.figures import computed
@@ -26,19 +26,20 @@ __all__ = ["Advance", "Standing", "Turn", "Week", "advance", "window"]
 
 MONDAY_S = 4 * 86_400
 """1970-01-05 was one."""
-WEEK_S = 7 * 86_400
+DAY_S, WEEK_S = 86_400, 7 * 86_400
 _BARS = 2_000
 _TIMES_ITS_PERIODS = 8
 
 
 class Turn(NamedTuple):
-    """What the close of the bar decided that opens then. `strength` is its share of winning trades as then known.
+    """What the close of the bar decided that opens then: to hold, where it decided nothing else for a day.
 
-    One trade of either kind is counted beside them, so that it begins with a half and is never certain.
+    `strength` is the share of its trades that had won by then. One of either kind is counted beside them, so that it
+    begins with a half and is never certain.
     """
 
     opened_s: int
-    decision: Decision
+    decision: Decision | Literal["hold"]
     price: float
     strength: float
 
@@ -69,7 +70,7 @@ class Standing:
     """Where a strategy stands after the bar that opens at `seen_s`; later ones are new to it.
 
     `cash` is what it has, or had when the trade began, from 1; `worth` what it is worth at the newest close. `leaving`
-    is an exit that no bar has carried out yet.
+    is an exit that no bar has carried out yet. The bar of its last word opened at `spoke_s`.
     """
 
     seen_s: int
@@ -77,6 +78,7 @@ class Standing:
     cash: float = 1.0
     trade: Trade | None = None
     leaving: bool = False
+    spoke_s: int | None = None
     worth: float = 1.0
     highest: float = 1.0
     drawdown: float = 0.0
@@ -138,7 +140,9 @@ def advance(
         made.standing, seen_s=int(bars.time[-1]), worth=float(made.equity[-1]), highest=float(peaks[-1]),
         drawdown=max(standing.drawdown, float((1.0 - made.equity / peaks).max())), total=total, week=week,
     )  # fmt: skip
-    return Advance(list(_told(bars, standing, decided, made)), weeks, now, total.sharpe(per_year))
+    turns = sorted([*_told(bars, standing, decided, made), *_holding(bars, standing, decided, made, first)])
+    spoke_s = turns[-1].opened_s if turns else standing.spoke_s
+    return Advance(turns, weeks, replace(now, spoke_s=spoke_s), total.sharpe(per_year))
 
 
 def _decided(spec: RunnableSpec, bars: Bars, standing: Standing, slippage: float, first: int) -> Iterator[int]:
@@ -222,12 +226,31 @@ def _filled(bars: Bars, standing: Standing, terms: Terms, first: int, decided: l
 def _told(bars: Bars, standing: Standing, decided: list[int], made: _Filled) -> Iterator[Turn]:
     entering = not _is_held(standing)
     for place in decided:
-        known = made.returns[: bisect_right(made.places, place)]
-        trades = standing.total.trades + len(known)
-        winning = standing.total.winning + sum(one > 0.0 for one in known)
         decision: Decision = "enter" if entering else "leave"
-        yield Turn(int(bars.time[place]), decision, float(bars.close[place]), round((winning + 1) / (trades + 2), 4))
+        yield Turn(int(bars.time[place]), decision, float(bars.close[place]), _strength(standing, made, place))
         entering = not entering
+
+
+def _holding(bars: Bars, standing: Standing, decided: list[int], made: _Filled, first: int) -> Iterator[Turn]:
+    """At the first bar a day after its last word, so that who is silent can be told from who is gone."""
+    place, spoke_s = first, standing.spoke_s
+    for end in [*decided, len(bars)]:
+        while True:
+            if spoke_s is not None:
+                place = max(place, int(bars.time.searchsorted(spoke_s + DAY_S)))
+            if place >= end:
+                break
+            spoke_s = int(bars.time[place])
+            yield Turn(spoke_s, "hold", float(bars.close[place]), _strength(standing, made, place))
+        if end < len(bars):
+            place, spoke_s = end + 1, int(bars.time[end])
+
+
+def _strength(standing: Standing, made: _Filled, place: int) -> float:
+    known = made.returns[: bisect_right(made.places, place)]
+    trades = standing.total.trades + len(known)
+    winning = standing.total.winning + sum(one > 0.0 for one in known)
+    return round((winning + 1) / (trades + 2), 4)
 
 
 def _weeks(

@@ -19,7 +19,7 @@ __all__ = ["as_backtest"]
 def as_backtest(job: Job, before: Standing, turns: Sequence[Turn]) -> Backtest:
     """Over the bars of the job: out of the market up to where it stood, but for the trade that was open then."""
     bars = sound(job.bars)
-    decided = [turn.opened_s for turn in turns]
+    decided = [turn.opened_s for turn in turns if turn.decision != "hold"]
     if before.trade is not None:
         waiting = [before.seen_s] if before.leaving else []
         decided = [max(before.trade.decided_s, int(bars.time[0])), *waiting, *decided]

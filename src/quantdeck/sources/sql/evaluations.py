@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from quantdeck.backtesting.engine import Decision
 from quantdeck.connections.database import Database, Row
 from quantdeck.core.clock import Now
 from quantdeck.core.contract import Source
@@ -65,7 +64,7 @@ _TAKE = """
 """
 _RELEASE = "DELETE FROM leases WHERE name = :name AND holder = :holder"
 
-ACTIONS: dict[Decision, str] = {"enter": "BUY", "leave": "CLOSE_LONG"}
+ACTIONS = {"enter": "BUY", "leave": "CLOSE_LONG", "hold": "HOLD"}
 """Strategies are long or out of the market, so what they leave is a long."""
 
 
@@ -95,10 +94,10 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A signal, dated by the close of the bar that decided it; `late` is one that nobody could have acted on."""
+    """A signal, by its key in ACTIONS, at the close of its bar; `late` is one that nobody could have acted on."""
 
     at: datetime
-    decision: Decision
+    decision: str
     price: float
     strength: float
     late: bool
