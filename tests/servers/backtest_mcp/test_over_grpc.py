@@ -30,8 +30,8 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield found
 
 
-async def opened(backtests, target, **said):
-    server = await backtests(backtester=f"grpc://{target}", **{"grpc": PATIENT, **said})
+async def opened(served, target, **said):
+    server = await served(backtester=f"grpc://{target}", **{"grpc": PATIENT, **said})
     await fill(server, "BTC/USD", hours(3000))
     return server
 
@@ -41,10 +41,10 @@ async def minutes(server):
     await fill(server, "ETH/USD", walk(every(60, NOON_S // 60 * 60 - many * 60, many)), MINUTE)
 
 
-async def test_the_answer_is_that_of_ones_own_process_and_says_where_it_was_run(backtests, service):
-    here, there = await backtests(), await opened(backtests, service.target)
-    await fill(here, "BTC/USD", hours(3000))
+async def test_the_answer_is_that_of_ones_own_process_and_says_where_it_was_run(backtests, service, serve):
+    there, here = await opened(backtests, service.target), await serve("backtest-mcp")
     one, other = [await server("run_backtest", **QUICK) for server in (here, there)]
+    assert one["data"]["trades"] > 10
     assert one["data"] == other["data"]
     assert other["_metadata"]["source"] == "grpc"
 
@@ -143,6 +143,6 @@ async def test_what_no_service_is_needed_for_is_told_as_ever(backtests):
 
 
 async def test_postgresql_has_the_strategies_and_a_service_runs_them(backtests, service, database):
-    server = await opened(backtests, service.target, database=database)
+    server = await opened(backtests, service.target, **database)
     told = await server("run_backtest", **QUICK)
     assert told["data"]["trades"] > 0
