@@ -73,7 +73,7 @@ class OverGrpc(Backtester):
         """Its service tells when it was in the market; what that came to is computed here, as it is there."""
         spec, bars = job.spec.instantiate(job.parameters), sound(job.bars)
         if not len(bars):
-            return run(spec, bars, job.terms)
+            return run(spec, job.bars, job.terms)
 
         async def refused() -> Backtest:
             return await super(OverGrpc, self)._whole(job, tell)
