@@ -16,6 +16,7 @@ from quantdeck.connections.sqlite import SQLite
 from quantdeck.core.errors import QueryFailed
 from quantdeck.demo import AHEAD, extend, make
 from quantdeck.demo.book import MARKED, OVERWEIGHT, UNCOVERED, Book
+from quantdeck.demo.following import followed
 from quantdeck.demo.world import SILENT_SINCE, STALE_SYMBOL, World
 from quantdeck.domain.spec_reader import read
 from quantdeck.servers import load
@@ -52,8 +53,10 @@ async def test_the_same_seed_is_the_same_world(tmp_path):
 
 def test_two_worlds_of_one_seed_agree_wherever_they_overlap():
     world = World(7)
-    early = {row["signal_id"]: row for row in world.signals(CLOCK, CLOCK + timedelta(days=3))}
-    late = {row["signal_id"]: row for row in world.signals(CLOCK + timedelta(days=1), CLOCK + timedelta(days=4))}
+    early = {row["signal_id"]: row for row in followed(world, CLOCK, CLOCK + timedelta(days=3)).signals}
+    late = {
+        row["signal_id"]: row for row in followed(world, CLOCK + timedelta(days=1), CLOCK + timedelta(days=4)).signals
+    }
     assert early.keys() & late.keys()
     assert all(early[key] == late[key] for key in early.keys() & late.keys())
 
@@ -61,7 +64,7 @@ def test_two_worlds_of_one_seed_agree_wherever_they_overlap():
 def test_a_signal_becomes_known_only_after_it_was_given():
     world = World(7)
     known_at = {row["impl_id"]: row["created_at"] for row in world.implementations()}
-    for signal in world.signals(CLOCK, CLOCK + timedelta(days=2)):
+    for signal in followed(world, CLOCK, CLOCK + timedelta(days=2)).signals:
         assert known_at[signal["impl_id"]] <= signal["signal_timestamp"] < signal["created_at"]
 
 
@@ -102,7 +105,7 @@ async def test_running_servers_write_on_and_several_at_once_do_it_once(settings)
     finally:
         for desk in desks:
             await desk.close()
-    expected = {row["signal_id"] for row in world.signals(CLOCK + AHEAD, later + AHEAD)}
+    expected = {row["signal_id"] for row in followed(world, CLOCK + AHEAD, later + AHEAD).signals}
     assert len(after) > before
     assert expected <= {row["signal_id"] for row in after}
 
@@ -111,7 +114,8 @@ async def test_a_world_without_a_signal_is_written_on_from_now(settings):
     await make(settings, seed=7, days=1)
     desk = SQLite(settings.home_path / "desk.db")
     try:
-        await desk.execute("DELETE FROM implementation_signals")
+        for table in ("implementation_signals", "strategy_evaluations"):
+            await desk.execute(f"DELETE FROM {table}")
         await extend(desk, World(7), CLOCK)
         (row,) = await desk.rows('SELECT min(signal_timestamp) AS "first [TIMESTAMP]" FROM implementation_signals')
     finally:

@@ -11,6 +11,7 @@ from quantdeck.app import open_app
 from quantdeck.connections.sqlite import SQLite
 from quantdeck.demo import AHEAD, extend, extend_decisions, make
 from quantdeck.demo.decisions import LOOKS_BACK, decisions
+from quantdeck.demo.following import followed
 from quantdeck.demo.world import SILENT_SINCE, STALE_SYMBOL, SYMBOLS, World
 from quantdeck.servers import load
 from quantdeck.settings import Settings
@@ -35,14 +36,15 @@ async def diary(settings):
 
 
 def decided(world: World, since: datetime, until: datetime) -> dict[str, object]:
-    rows = decisions(world, world.signals(since - LOOKS_BACK, until), since, until)
+    rows = decisions(world, followed(world, since - LOOKS_BACK, until).signals, since, until)
     return {row["decision_id"]: row for row in rows}
 
 
 def test_two_worlds_of_one_seed_decide_the_same_wherever_they_overlap():
     early, late = (decided(World(7), CLOCK + DAY * first, CLOCK + DAY * (first + 3)) for first in (0, 1))
     both = early.keys() & late.keys()
-    assert len(both) == 2 * 6 * (len(SYMBOLS) - 1)
+    most = 2 * 6 * (len(SYMBOLS) - 1)  # one that nobody has spoken of for a day is not decided on
+    assert 0.8 * most < len(both) <= most
     assert all(early[key] == late[key] for key in both)
     assert not early.keys() & decided(World(8), CLOCK, CLOCK + DAY).keys()
 

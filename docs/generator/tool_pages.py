@@ -18,7 +18,7 @@ Schema = dict[str, Any]
 # Values for examples, by parameter; any other is made up from its schema.
 SAMPLES: dict[str, Any] = {
     "symbol": "BTC/USD",
-    "strategy_id": "78846288-bfd7-5a4c-bdef-ae768a577eed",  # the best on BTC/USD in the demo world
+    "strategy_id": "78846288-bfd7-5a4c-bdef-ae768a577eed",  # one for BTC/USD in the demo world
     "size": 0.01,
     "runId": "4c1f4d0e-0000-4000-8000-000000000000",
     "propertyPath": "$.Price",

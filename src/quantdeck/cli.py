@@ -28,6 +28,11 @@ _COMMANDS = {
     "demo": ("demo", "make QUANTDECK_HOME a demo world, offline and deterministic", "--seed 7"),
     "collect": ("collect", "fill a store of bars from a feed", "demo --days 2 --into-demo"),
     "pyth": ("pyth", "serve pyth-pro alone, by the flags and names of its spec", "stdio --channel fixed_rate@1000ms"),
+    "evaluate": (
+        "evaluate",
+        "run strategies on the newest closed bars and store their signals",
+        "--symbol BTC/USD",
+    ),
     "backtester": ("backtester", "run backtests for other programs, over gRPC", "--port 50051"),
     "client-config": (
         "client_config",

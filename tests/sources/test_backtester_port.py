@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from quantdeck.backtesting.engine import Costs, Terms, sound
+from quantdeck.backtesting.engine import Costs, Terms, run, sound
 from quantdeck.connections.grpc import Channels, Place
 from quantdeck.domain.calendars import NYSE
 from quantdeck.domain.candles import Bars, joined
@@ -21,6 +21,7 @@ from quantdeck.sources.backtester.grpc import OverGrpc
 from quantdeck.sources.backtester.inprocess import SMALL, InProcess
 from tests.support.backtester import BEGINS, Service, begun, job, minutes, of_engine
 from tests.support.bars import FAR, every, now, walk
+from tests.support.specs import CROSSING
 
 LARGE = SMALL // 3 + 1  # bars for two indicators that are too much for a thread
 
@@ -59,6 +60,18 @@ async def test_it_trades(backtester):
     assert found == of_engine(asked)
     assert found.trades > 10
     assert found.average_trade_duration_s > 60
+
+
+@pytest.mark.parametrize("many", [1, 2, *range(480, 500), LARGE])
+async def test_the_whole_of_it_has_the_same_trades_and_curve_wherever_it_is_run(backtester, many):
+    bars = minutes(many)
+    bars.high[::97] = np.nan
+    asked = job(bars, **CROSSING)
+    found, made = await backtester.whole(asked, as_of=FAR), run(asked.spec.instantiate(), bars, asked.terms)
+    assert (found.metrics, found.decision, found.left_out) == (made.metrics, made.decision, made.left_out)
+    assert found.trades.rows() == made.trades.rows()
+    assert (found.equity.tolist(), found.time.tolist()) == (made.equity.tolist(), made.time.tolist())
+    assert many < 400 or len(made.trades) > 10
 
 
 async def test_no_bar_that_closes_after_the_clock_is_seen(backtester):

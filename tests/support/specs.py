@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["CONDITION_TYPES", "INDICATOR_TYPES", "LoadError", "load", "spec"]
+__all__ = ["CONDITION_TYPES", "CROSSING", "INDICATOR_TYPES", "LoadError", "load", "spec"]
 
 _PERIOD = (
     "SMA EMA DEMA TEMA WMA ZLEMA RSI STOCHASTIC_K CCI CMO MFI WILLIAMS_R ROC MOMENTUM TRIX DPO ADX PLUS_DI MINUS_DI "
@@ -76,6 +76,15 @@ def spec(**said: Any) -> dict[str, Any]:
         ],
         **said,
     }
+
+
+CROSSING: Mapping[str, Any] = {
+    "indicators": [{"id": "a", "type": "SMA", "input": "close", "params": {"period": "${period}"}}],
+    "entry_conditions": [{"type": "CROSSED_UP", "indicator": "close", "params": {"crosses": "a"}}],
+    "exit_conditions": [{"type": "CROSSED_DOWN", "indicator": "close", "params": {"crosses": "a"}}],
+    "parameters": [{"name": "period", "type": "INTEGER", "min": 2, "max": 50, "defaultValue": 5}],
+}
+"""Rules that are in the market while the close is above its average: their signals take turns, and are many."""
 
 
 class LoadError(Exception):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import orjson
 
@@ -18,23 +19,35 @@ from quantdeck.connections.sqlite import SQLite
 from quantdeck.core.clock import Clock, iso
 from quantdeck.demo.book import Book
 from quantdeck.demo.decisions import AGENT, LOOKS_BACK, decisions
-from quantdeck.demo.performance import performance
+from quantdeck.demo.following import evaluations, followed, last_words
 from quantdeck.demo.runs import write_runs
-from quantdeck.demo.world import BEGAN, SILENT_SINCE, STALE_SYMBOL, World
+from quantdeck.demo.trials import implementations
+from quantdeck.demo.world import BEGAN, SILENT_SINCE, World
 from quantdeck.domain.consensus import CURRENT_FOR
 from quantdeck.settings import MisconfiguredError, Settings
+from quantdeck.sources.sql.evaluations import Evaluations
 
-__all__ = ["AHEAD", "extend", "extend_decisions", "extend_performance", "keep_current", "make"]
+__all__ = ["AHEAD", "extend", "extend_decisions", "keep_current", "make", "topped_up"]
 
 AHEAD = timedelta(days=30)
 """How far signals are written ahead, so that a world is at the present without anything running."""
 
-MEASURED = timedelta(days=366)
-"""How far back it is told how strategies did: the longest period that a tool can be asked for."""
+MEASURED = timedelta(days=90)
+"""How far back it is told at least how strategies did."""
+
+_LEASE_S = 300.0
+
+_SEEN = """
+    INSERT INTO strategy_evaluations (impl_id, timeframe, began_at, seen_until, standing, updated_at)
+    VALUES (:impl_id, :timeframe, :began_at, :seen_until, :standing, :updated_at)
+    ON CONFLICT (impl_id) DO UPDATE SET seen_until = excluded.seen_until, standing = excluded.standing,
+        updated_at = excluded.updated_at
+        WHERE strategy_evaluations.seen_until < excluded.seen_until
+"""
 
 _TABLES = (
-    "strategy_performance", "implementation_signals", "strategy_implementations", "strategy_specs",
-    "positions", "risk_limits", "accounts",
+    "leases", "strategy_evaluations", "strategy_performance", "implementation_signals", "strategy_implementations",
+    "strategy_specs", "positions", "risk_limits", "accounts",
 )  # fmt: skip
 
 
@@ -79,21 +92,27 @@ def _unfinished(settings: Settings, text: bytes) -> Iterator[None]:
 
 
 async def keep_current(settings: Settings) -> None:
-    """Write signals further ahead, day by day, for as long as a server runs.
+    """Write what is known ahead further ahead, day by day, for as long as a server runs.
 
-    Several processes may do this to one home: each looks again inside its transaction, so one of
-    them writes and the others find it done. A world that was made anew meanwhile goes on as what it is now.
+    Of several processes one does this to a home, and each looks again inside its transaction, so nothing is written
+    twice. A world that was made anew meanwhile goes on as what it is now.
     """
     databases = Databases(settings)
+    holder = str(uuid4())
     try:
         while True:
-            if (world := _marked(settings)) is not None:
-                await extend(databases.of("desk"), world, datetime.now(UTC))
-                await extend_decisions(databases.of("decisions"), world, datetime.now(UTC))
-                await extend_performance(databases.of("desk"), world, datetime.now(UTC))
+            if await Evaluations(databases.of("desk")).take("demo", holder, _LEASE_S):
+                await topped_up(settings, databases, datetime.now(UTC))
             await asyncio.sleep(timedelta(hours=6).total_seconds())
     finally:
         await databases.close()
+
+
+async def topped_up(settings: Settings, databases: Databases, now: datetime) -> None:
+    """Have the world of this home known up to AHEAD of now, if there is one."""
+    if (world := _marked(settings)) is not None:
+        await extend(databases.of("desk"), world, now)
+        await extend_decisions(databases.of("decisions"), world, now)
 
 
 def _marked(settings: Settings) -> World | None:
@@ -113,29 +132,31 @@ def _refuse_the_real(settings: Settings) -> None:
 
 
 async def _fill(desk: Database, world: World, days: int, now: datetime) -> str:
-    specs, implementations, book = world.specs(), world.implementations(), Book(world)
-    signals = [*world.last_words(), *world.signals(now - timedelta(days=days), now + AHEAD)]
-    weeks = await asyncio.to_thread(performance, world, now - MEASURED, now + AHEAD)
+    specs, strategies, book = world.specs(), implementations(world), Book(world)
+    since = now - timedelta(days=days)
+    told = await asyncio.to_thread(followed, world, min(since, now - MEASURED), now + AHEAD)
+    signals = [*last_words(world), *(row for row in told.signals if row["signal_timestamp"] >= since)]
     async with desk.transaction():
         for table in _TABLES:
             await desk.execute(f"DELETE FROM {table}")  # noqa: S608 - a literal of this module
         await _insert(desk, "strategy_specs", specs)
-        await _insert(desk, "strategy_implementations", implementations)
+        await _insert(desk, "strategy_implementations", strategies)
         await _insert(desk, "implementation_signals", signals)
-        await _insert(desk, "strategy_performance", weeks)
+        await _insert(desk, "strategy_performance", told.weeks)
+        await _insert(desk, "strategy_evaluations", list(evaluations(world, now + AHEAD, now)))
         await _insert(desk, "accounts", book.accounts())
         await _insert(desk, "risk_limits", book.risk_limits())
         await _insert(desk, "positions", book.positions())
-    made = f"{len(specs)} specs, {len(implementations)} implementations, {len(signals)} signals, an account"
-    if any(strategy["created_at"] <= now for strategy in implementations):
+    made = f"{len(specs)} specs, {len(strategies)} implementations, {len(signals)} signals, an account"
+    if any(strategy["created_at"] <= now for strategy in strategies):
         return made
     return f"{made}. Nobody knows any of them at {iso(now)}, where the clock stands: they come after {BEGAN:%Y-%m-%d}"
 
 
 async def _fill_decisions(diary: Database, world: World, days: int, now: datetime) -> str:
     """Of the days whose signals are in this world; with them those with which the stale symbol fell silent."""
-    began = SILENT_SINCE - timedelta(days=2)  # as its last words
-    rows = [row for row in _decided(world, began, SILENT_SINCE + CURRENT_FOR) if row["symbol"] == STALE_SYMBOL]
+    began = SILENT_SINCE - timedelta(days=2)
+    rows = list(decisions(world, last_words(world), began + LOOKS_BACK, SILENT_SINCE + CURRENT_FOR))
     rows += _decided(world, now - timedelta(days=days), now + AHEAD)
     async with diary.transaction():
         for table in ("agent_decisions", "idempotency_keys"):  # a key would answer for a decision that is gone
@@ -146,17 +167,20 @@ async def _fill_decisions(diary: Database, world: World, days: int, now: datetim
 
 def _decided(world: World, since: datetime, until: datetime) -> list[dict[str, Any]]:
     """What follows from the signals between two instants alone."""
-    return list(decisions(world, world.signals(since, until), since + LOOKS_BACK, until))
+    return list(decisions(world, followed(world, since, until).signals, since + LOOKS_BACK, until))
 
 
 async def extend(desk: Database, world: World, now: datetime) -> None:
-    """Write signals up to AHEAD of now, where that is a day's worth or more."""
-    if await _latest(desk, now) > now + AHEAD - timedelta(days=1):
+    """Write signals and weeks up to AHEAD of now, where that is a day's worth or more."""
+    if await _seen(desk, now) > now + AHEAD - timedelta(days=1):
         return
+    since, until = await _seen(desk, now), now + AHEAD
+    told = await asyncio.to_thread(followed, world, since, until)  # so long nobody else waits for it
     async with desk.transaction():
-        since = await _latest(desk, now)
-        rows = [row for row in world.signals(since, now + AHEAD) if row["signal_timestamp"] > since]
-        await _insert(desk, "implementation_signals", rows)
+        since = await _seen(desk, now)
+        await _insert(desk, "implementation_signals", [row for row in told.signals if row["signal_timestamp"] > since])
+        await _insert(desk, "strategy_performance", [row for row in told.weeks if row["period_end"] > since])
+        await desk.execute_many(_SEEN, list(evaluations(world, until, now)))
 
 
 async def extend_decisions(diary: Database, world: World, now: datetime) -> None:
@@ -169,18 +193,6 @@ async def extend_decisions(diary: Database, world: World, now: datetime) -> None
         await _insert(diary, "agent_decisions", [row for row in rows if row["created_at"] > since])
 
 
-async def extend_performance(desk: Database, world: World, now: datetime) -> None:
-    """The same for how strategies do. What two processes write is the same, so neither needs to look again."""
-    row = await desk.row('SELECT max(period_end) AS "latest [TIMESTAMP]" FROM strategy_performance')
-    assert row is not None
-    since: datetime = row["latest"] or now - MEASURED
-    if since > now + AHEAD - timedelta(days=8):
-        return
-    weeks = await asyncio.to_thread(performance, world, since, now + AHEAD)
-    async with desk.transaction():
-        await _insert(desk, "strategy_performance", weeks)
-
-
 async def _last_decided(diary: Database, now: datetime) -> datetime:
     row = await diary.row(
         'SELECT max(created_at) AS "latest [TIMESTAMP]" FROM agent_decisions WHERE caller = :agent', agent=AGENT
@@ -190,9 +202,9 @@ async def _last_decided(diary: Database, now: datetime) -> datetime:
     return latest or now
 
 
-async def _latest(desk: Database, now: datetime) -> datetime:
-    """When the last signal is due; now, where there is none."""
-    row = await desk.row('SELECT max(signal_timestamp) AS "latest [TIMESTAMP]" FROM implementation_signals')
+async def _seen(desk: Database, now: datetime) -> datetime:
+    """Up to when the world's strategies were followed; now, where none was."""
+    row = await desk.row('SELECT max(seen_until) AS "latest [TIMESTAMP]" FROM strategy_evaluations')
     assert row is not None
     latest: datetime | None = row["latest"]
     return latest or now

@@ -1,6 +1,6 @@
 """What the demo world's agent decided: of each symbol once in a step, from what its strategies said by then.
 
-A pure function of the world's signals, so a decision agrees with what get_strategy_consensus answers as of its instant.
+A function of the world's signals, so a decision agrees with what get_strategy_consensus answers as of its instant.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from quantdeck.core.clock import iso
-from quantdeck.demo.world import BEGAN, LONGEST_DELAY, STEP, SYMBOLS, Row, World
+from quantdeck.demo.trials import implementations
+from quantdeck.demo.world import BEGAN, SYMBOLS, Row, World
 from quantdeck.domain.consensus import CURRENT_FOR, SILENT, Consensus, Vote, consensus
 from quantdeck.domain.decisions import Limits, kept, tier
 from quantdeck.domain.performance import score
@@ -21,6 +22,10 @@ __all__ = ["AGENT", "LOOKS_BACK", "decisions"]
 
 AGENT = "demo-agent"
 """Who decided, in the rows."""
+
+STEP = timedelta(hours=4)
+DELAY = timedelta(minutes=200)
+"""So long after the beginning of a step it decides; what was signalled by then it knows."""
 
 LOOKS_BACK = CURRENT_FOR + STEP
 """How far back the signals go that a decision may rest on."""
@@ -36,7 +41,7 @@ def decisions(world: World, signals: Iterable[Row], since: datetime, until: date
     `signals` are the world's own, in their order, from LOOKS_BACK before `since`. A symbol of which no strategy has a
     current signal is not decided on.
     """
-    strategies = [row for row in world.implementations() if row["status"] in ("VALIDATED", "DEPLOYED")]
+    strategies = [row for row in implementations(world) if row["status"] in ("VALIDATED", "DEPLOYED")]
     strategies.sort(key=lambda row: row["impl_id"])  # as the tool has them: sums depend on the order, if only just
     of_symbol = {symbol: [row for row in strategies if row["symbol"] == symbol] for symbol in SYMBOLS}
     latest: dict[str, Row] = {}
@@ -44,11 +49,11 @@ def decisions(world: World, signals: Iterable[Row], since: datetime, until: date
     signal = next(coming, None)
     step = BEGAN - (BEGAN - max(since, BEGAN)) // STEP * STEP
     while step < until:
-        while signal is not None and signal["signal_timestamp"] < step + LONGEST_DELAY:
+        while signal is not None and signal["signal_timestamp"] < step + DELAY:
             latest[signal["impl_id"]] = signal
             signal = next(coming, None)
         for symbol in SYMBOLS:
-            at = step + LONGEST_DELAY + timedelta(seconds=int(world.unit("decision", symbol, step) * 1800))
+            at = step + DELAY + timedelta(seconds=int(world.unit("decision", symbol, step) * 1800))
             if decided := _decided(world, symbol, at, of_symbol[symbol], latest):
                 yield decided
         step += STEP

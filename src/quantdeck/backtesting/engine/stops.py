@@ -22,9 +22,12 @@ class Stops:
         self._fell = [100.0 - float(rule.against) for rule in rules if rule.operation == "fell_from_peak"]
         self._close, self._beside = close, beside
 
-    def first(self, begin: int, paid: float) -> int | None:
-        """The first bar, from the one in which the trade began, at whose close they hold; None if there is none."""
-        peak, look = -np.inf, _FIRST_LOOK
+    def first(self, begin: int, paid: float, peak: float = -np.inf) -> int | None:
+        """The first bar, from the one in which the trade began, at whose close they hold; None if there is none.
+
+        From a later one on where `peak` is the highest close of the trade before it.
+        """
+        look = _FIRST_LOOK
         while begin < len(self._close):
             part = slice(begin, begin + look)
             close = self._close[part]

@@ -29,9 +29,12 @@ class Asked:
     spec: RunnableSpec
     bars: Bars
     terms: Terms
+    whole: bool = False
 
 
-def as_request(spec: StrategySpec, parameters: Mapping[str, Any], symbol: str, bars: Bars, terms: Terms) -> bytes:
+def as_request(
+    spec: StrategySpec, parameters: Mapping[str, Any], symbol: str, bars: Bars, terms: Terms, *, whole: bool = False
+) -> bytes:
     """A BacktestRequest of a job, as bytes.
 
     Its columns are copied but once, which is most of the work: a message that comes in two parts is one to its reader.
@@ -50,6 +53,7 @@ def as_request(spec: StrategySpec, parameters: Mapping[str, Any], symbol: str, b
             risk_free=terms.risk_free,
         ),
         bars=columns,
+        whole=whole or None,
     )
     pieces: list[bytes | memoryview] = []
     for number, column in data.items():
@@ -80,7 +84,7 @@ def of_job(job: quantdeck_pb2.Job, problems: list[str]) -> Asked | None:
     spec = _spec(job, problems)
     terms = _terms(job.terms, problems)
     bars = of_columns(job.bars, problems)
-    return None if spec is None or terms is None or bars is None else Asked(spec, bars, terms)
+    return None if spec is None or terms is None or bars is None else Asked(spec, bars, terms, job.whole)
 
 
 def runnable(spec: StrategySpec, numbers: Mapping[str, Any], problems: list[str]) -> RunnableSpec | None:

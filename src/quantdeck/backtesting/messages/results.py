@@ -6,14 +6,17 @@ import math
 from dataclasses import replace
 
 from quantdeck import __version__
-from quantdeck.backtesting.engine import Metrics, Terms, score
+from quantdeck.backtesting.engine import Backtest, Decision, Metrics, Terms, score
+from quantdeck.backtesting.engine.accounts import account
 from quantdeck.backtesting.engine.spacing import bars_per_year, spacing_s, years
+from quantdeck.backtesting.engine.trading import Stays
 from quantdeck.backtesting.engine.walk_forward import Split, Verdict
 from quantdeck.backtesting.protocol import backtesting_pb2, quantdeck_pb2
+from quantdeck.domain.arrays import np
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.timeframes import TIMEFRAMES
 
-__all__ = ["as_result", "as_verdict", "is_ours", "of_ours", "of_theirs"]
+__all__ = ["as_result", "as_verdict", "as_whole", "is_ours", "of_ours", "of_theirs", "whole_of_ours"]
 
 _SAME = {
     "total_return": "cumulative_return",
@@ -27,10 +30,22 @@ _MEANS = (
     "out_of_sample_return", "return_degradation",
 )  # fmt: skip
 
+_DECISIONS: dict[str, Decision] = {"enter": "enter", "leave": "leave"}
+
 THEIR_YEAR = 252 * 1440
 """Bars that a year has in tradestream's service, however far apart they are."""
 
 _NAMES = {timeframe.seconds: timeframe.name for timeframe in TIMEFRAMES.values()}
+
+
+def as_whole(made: Backtest, step_s: int | None) -> backtesting_pb2.BacktestResult:
+    """What a backtest came to, and when it was in the market."""
+    result, trades = as_result(made.metrics, step_s), made.trades
+    result.figures.stays.begins = trades.begins.astype("<i8").tobytes()
+    result.figures.stays.ends = trades.ends[: trades.closed].astype("<i8").tobytes()
+    if made.decision is not None:
+        result.figures.stays.decision = made.decision
+    return result
 
 
 def as_result(found: Metrics, step_s: int | None) -> backtesting_pb2.BacktestResult:
@@ -89,6 +104,26 @@ def of_ours(result: backtesting_pb2.BacktestResult) -> Metrics:
         average_trade_duration_s=_told(figures, "average_trade_duration_s"),
         **found,
     )
+
+
+def whole_of_ours(result: backtesting_pb2.BacktestResult, bars: Bars, terms: Terms) -> Backtest | None:
+    """What `as_whole` was given, of the bars that were sent; None where the service told figures only.
+
+    What it says is not believed where it cannot be.
+    """
+    said = result.figures.stays
+    if not result.figures.HasField("stays") or len(said.begins) % 8 or len(said.ends) % 8:
+        return None
+    begins, ends = (np.frombuffer(data, dtype="<i8").astype(np.int64) for data in (said.begins, said.ends))
+    if not 0 <= len(begins) - len(ends) <= 1:
+        return None
+    turns = np.empty(len(begins) + len(ends), dtype=np.int64)
+    turns[::2], turns[1::2] = begins, ends
+    if len(turns) and not (turns[0] > 0 and turns[-1] < len(bars) and (np.diff(turns) > 0).all()):
+        return None
+    decision = _DECISIONS.get(said.decision)
+    made = account(bars, Stays(begins, ends, decision), terms.cash, terms.costs)
+    return Backtest(of_ours(result), made.trades, bars.time, made.equity, decision, 0)
 
 
 def of_theirs(result: backtesting_pb2.BacktestResult, bars: Bars, terms: Terms, *, corrected: bool) -> Metrics:

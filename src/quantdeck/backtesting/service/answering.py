@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from quantdeck import __version__
 from quantdeck.backtesting.engine.spacing import spacing_s
 from quantdeck.backtesting.messages import Unfit
-from quantdeck.backtesting.messages.results import as_result, as_verdict
+from quantdeck.backtesting.messages.results import as_result, as_verdict, as_whole
 from quantdeck.backtesting.protocol import backtesting_pb2 as protocol
 from quantdeck.backtesting.service import asked
 from quantdeck.backtesting.worker import Batch, Validation, Work
@@ -122,9 +122,9 @@ class Answering:
 
     async def _backtest(self, request: Any, size: int) -> Any:
         one = await self._read(asked.backtest, request, size)
-        work = Work(one.spec, one.bars, one.terms)
+        work = Work(one.spec, one.bars, one.terms, one.whole)
         found = await self._runner.done(work, values(one.spec, len(one.bars)))
-        return as_result(found, spacing_s(one.bars))
+        return (as_whole if one.whole else as_result)(found, spacing_s(one.bars))
 
     async def _batch(self, request: Any, size: int) -> Any:
         all_ = await self._read(asked.batch, request, size)

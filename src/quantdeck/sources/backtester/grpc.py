@@ -7,11 +7,11 @@ that the name has, over the finest bars that its messages have room for; fees, c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-from quantdeck.backtesting.engine import Metrics, run, sound
+from quantdeck.backtesting.engine import Backtest, Metrics, run, sound
 from quantdeck.connections.databases import Databases
 from quantdeck.connections.grpc import SOURCE, Channels, RefusedError, TookTooLong, UnknownHereError, place
 from quantdeck.core.errors import QueryFailed, Unreachable
@@ -20,6 +20,8 @@ from quantdeck.domain.timeframes import TIMEFRAMES, Timeframe
 from quantdeck.settings import Grpc, Settings
 from quantdeck.sources import backtester
 from quantdeck.sources.backtester import Backtester, Job, Tell
+
+T = TypeVar("T")
 
 __all__ = ["OverGrpc", "connect", "fitting"]
 
@@ -65,10 +67,36 @@ class OverGrpc(Backtester):
         spec, bars = job.spec.instantiate(job.parameters), sound(job.bars)
         if not len(bars):  # there is nothing to send, and one answer only
             return run(spec, bars, job.terms).metrics
+        return await self._told(lambda: self._exactly(job, bars, _figures), lambda: self._by_name(job, bars))
+
+    async def _whole(self, job: Job, tell: Tell) -> Backtest:
+        """Its service tells when it was in the market; what that came to is computed here, as it is there."""
+        spec, bars = job.spec.instantiate(job.parameters), sound(job.bars)
+        if not len(bars):
+            return run(spec, job.bars, job.terms)
+
+        async def refused() -> Backtest:
+            return await super(OverGrpc, self)._whole(job, tell)
+
+        def read(result: Any) -> Backtest:
+            from quantdeck.backtesting.messages.results import whole_of_ours
+
+            found = whole_of_ours(result, bars, job.terms)
+            if found is None:
+                raise QueryFailed(
+                    "The backtester tells no trades: it is a service of an older quantdeck. Upgrade it, or unset what "
+                    "needs them (such as QUANTDECK_BACKTESTS__EVENTS).",
+                    source=SOURCE,
+                )
+            return replace(found, left_out=len(job.bars) - len(bars))
+
+        return await self._told(lambda: self._exactly(job, bars, read, whole=True), refused)
+
+    async def _told(self, exactly: Callable[[], Awaitable[T | None]], by_name: Callable[[], Awaitable[T | None]]) -> T:
+        """Asked in the way in which the service can be; anew, where it was replaced meanwhile."""
         try:
             for _ in range(2):
-                ours = await self._is_ours()
-                told = await (self._exactly(job, bars) if ours else self._by_name(job, bars))
+                told = await (exactly() if await self._is_ours() else by_name())
                 if told is not None:
                     return told
                 self._ours = None  # it was another service, and has been replaced
@@ -95,14 +123,14 @@ class OverGrpc(Backtester):
         except UnknownHereError:
             return None
 
-    async def _exactly(self, job: Job, bars: Bars) -> Metrics | None:
+    async def _exactly(self, job: Job, bars: Bars, read: Callable[[Any], T], *, whole: bool = False) -> T | None:
         """Of a service of ours; None where it was none."""
         from quantdeck.backtesting.messages.jobs import as_request
-        from quantdeck.backtesting.messages.results import is_ours, of_ours
+        from quantdeck.backtesting.messages.results import is_ours
         from quantdeck.backtesting.protocol.backtesting_pb2 import BacktestResult
 
         asked = await _here_or_in_a_thread(
-            lambda: as_request(job.spec, job.parameters, job.symbol, bars, job.terms), len(bars)
+            lambda: as_request(job.spec, job.parameters, job.symbol, bars, job.terms, whole=whole), len(bars)
         )
         try:
             result = BacktestResult.FromString(await self._channels.ask(_RUN, asked))
@@ -110,7 +138,7 @@ class OverGrpc(Backtester):
             if not error.ours:
                 return None
             raise QueryFailed(f"{error.message[:-1]}: {error.said}.", source=SOURCE) from error
-        return of_ours(result) if is_ours(result) else None
+        return read(result) if is_ours(result) else None
 
     async def _by_name(self, job: Job, bars: Bars) -> Metrics | None:
         """Of a service of tradestream's; None where it was none."""
@@ -140,6 +168,12 @@ class OverGrpc(Backtester):
                 return None
             raise
         return None if is_ours(result) else of_theirs(result, sent.bars, job.terms, corrected=self._options.corrected)
+
+
+def _figures(result: Any) -> Metrics:
+    from quantdeck.backtesting.messages.results import of_ours
+
+    return of_ours(result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from quantdeck.core.contract import Source
 from quantdeck.domain.performance import Stretch
 from quantdeck.sources.sql.as_of import canonical_uuid
 
-__all__ = ["Environment", "Measured", "Performance", "row_of"]
+__all__ = ["SAVE", "Environment", "Measured", "Performance", "row_of"]
 
 Environment = Literal["LIVE", "PAPER", "BACKTEST"]
 
@@ -27,7 +27,7 @@ _STRETCHES = """
     ORDER BY period_end, performance_id
 """
 
-_SAVE = """
+SAVE = """
     INSERT INTO strategy_performance (performance_id, impl_id, symbol, environment, timeframe, period_start, period_end,
                                       total_trades, winning_trades, total_return, sharpe_ratio, created_at)
     VALUES (:performance_id, :impl_id, :symbol, :environment, :timeframe, :period_start, :period_end,
@@ -90,7 +90,7 @@ class Performance(Source):
         """Keep what is not kept yet; it is known from `as_of` on."""
         rows = [row_of(one, as_of) for one in measured]
         if rows:
-            await self._database.execute_many(_SAVE, rows)
+            await self._database.execute_many(SAVE, rows)
 
 
 def row_of(one: Measured, known_at: datetime) -> dict[str, Any]:
