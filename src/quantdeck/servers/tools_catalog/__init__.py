@@ -14,6 +14,7 @@ SERVER = Server(
     ),
     tools=tools(
         __name__,
+        "ohlcv_window",
         "shared_state_get",
         "shared_state_set",
     ),
