@@ -193,6 +193,8 @@ ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "shared_state": ("state", {"embedded": "embedded", "redis": "redis", "rediss": "redis"}),
+    "positions": ("nats", {"embedded": "embedded", "nats": "nats", "tls": "nats"}),
+    "violations": ("nats", {"embedded": "embedded", "nats": "nats", "tls": "nats"}),
     "events": ("events", {"embedded": "embedded", "sqlite": "embedded"}),
     "pyth": ("feeds", {"pyth": "http", "demo": "demo"}),
     "sandbox": ("analysis", {"embedded": "workers"}),

@@ -283,6 +283,8 @@ class Risk(_Group):
     max_daily_loss_pct: Limit = Field(0.05, description="the same, as a fraction of what the day began with; or none")
     max_drawdown_pct: Limit = Field(None, description="fall from the highest balance after which likewise, a fraction")
     allow_short: bool = Field(False, description="whether more may be sold than is held")
+    max_units: Limit = Field(None, description="largest size of one position, in units of the symbol")
+    max_exposure: Limit = Field(None, description="largest value of all positions together, in the account's currency")
 
 
 class Pyth(_Group):
@@ -389,6 +391,12 @@ class Settings(_Group):
     )
     redis: Redis = Redis()
     shared_state: SharedState = SharedState()
+
+    nats: SecretStr = Field(
+        SecretStr(""),
+        description="nats://host:4222 (tls:// for TLS), which has positions and quotes and is told of violations",
+        json_schema_extra=_also("NATS_URL"),
+    )
 
     events: str = Field(
         "", description="log of backtest events: sqlite:////absolute/file; default: events.db in the home (embedded:)"

@@ -74,6 +74,7 @@ class Catalog(Spec):
         errors: tuple[ErrorCode, ...] = (),
         effect: bool = False,
         vary: tuple[str, ...] = (),
+        revised: bool = False,
     ) -> Callable[[Handler], Contract]:
         """Declare a tool by its dotted name."""
         policy = Policy(
@@ -83,6 +84,7 @@ class Catalog(Spec):
             per_minute=per_minute,
             effect=effect,
             vary=vary,
+            revised=revised,
         )
 
         def declared(handler: Handler) -> Contract:

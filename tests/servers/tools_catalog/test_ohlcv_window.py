@@ -78,7 +78,7 @@ async def test_every_figure_is_that_of_the_last_row(market):
     assert stats["bollinger_middle"] - stats["bollinger_lower"] == pytest.approx(reach)
     moves = [now / before - 1 for before, now in zip(close[-21:], close[-20:], strict=False)]
     assert stats["volatility"] == pytest.approx(stdev(moves))
-    averages = {period: close[0] for period in (12, 26)}
+    averages = dict.fromkeys((12, 26), close[0])
     for price in close[1:]:
         averages = {period: had + (price - had) * 2 / (period + 1) for period, had in averages.items()}
     assert stats["ema_12"] == pytest.approx(averages[12], rel=1e-6)

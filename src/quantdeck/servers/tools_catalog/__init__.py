@@ -15,6 +15,7 @@ SERVER = Server(
     tools=tools(
         __name__,
         "ohlcv_window",
+        "position_limits_check",
         "shared_state_get",
         "shared_state_set",
     ),
