@@ -36,6 +36,7 @@ __all__ = [
     "Decisions",
     "EventLog",
     "Grpc",
+    "Execution",
     "Http",
     "InfluxDB",
     "MisconfiguredError",
@@ -287,6 +288,29 @@ class Risk(_Group):
     max_exposure: Limit = Field(None, description="largest value of all positions together, in the account's currency")
 
 
+class Execution(_Group):
+    """What the simulation of orders goes by where nobody's fills or quotes tell it better (docs/execution.md)."""
+
+    spread_bps_fx: float = Field(0.8, gt=0, lt=1000, description="from bid to ask in a normal market, currencies")
+    spread_bps_metal: float = Field(2.5, gt=0, lt=1000, description="likewise, metals")
+    spread_bps_stock: float = Field(2.0, gt=0, lt=1000, description="likewise, stocks")
+    spread_bps_crypto: float = Field(5.0, gt=0, lt=1000, description="likewise, crypto")
+    daily_units_fx: float = Field(1e9, gt=0, description="traded in a day; bars of currencies count ticks at best")
+    daily_units_metal: float = Field(5e6, gt=0, description="likewise, of metals")
+    impact: float = Field(1.0, ge=0, le=10, description="of the square root of a day's share, in daily deviations")
+    permanent_impact: float = Field(0.3, ge=0, le=10, description="of the share itself, likewise")
+    max_participation: float = Field(0.1, gt=0, le=1, description="most of a day's volume that one order may be")
+
+    def spread_of(self, kind: str) -> float:
+        """By what is traded: stock, crypto, fx or metal."""
+        spread: float = getattr(self, f"spread_bps_{kind}")
+        return spread
+
+    def daily_units_of(self, kind: str) -> float | None:
+        """The same; None where bars tell it."""
+        return getattr(self, f"daily_units_{kind}", None)
+
+
 class Pyth(_Group):
     """Pyth Pro's two services: the router has latest prices, the history everything else."""
 
@@ -397,6 +421,8 @@ class Settings(_Group):
         description="nats://host:4222 (tls:// for TLS), which has positions and quotes and is told of violations",
         json_schema_extra=_also("NATS_URL"),
     )
+
+    execution: Execution = Execution()
 
     events: str = Field(
         "", description="log of backtest events: sqlite:////absolute/file; default: events.db in the home (embedded:)"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quantdeck.domain.candles import Bars
-from quantdeck.domain.timeframes import MINUTE
+from quantdeck.domain.timeframes import MINUTE, TIMEFRAMES
 from quantdeck.sources.candles import Candles
 from tests.support import desk, postgresql
 from tests.support.bars import every, walk
@@ -172,8 +172,6 @@ async def test_a_pair_without_the_accounts_currency_is_valued_by_a_rate(limited)
 
 async def test_var_impact_is_there_where_moves_are_known_and_below_zero_for_what_reduces(limited):
     bars = walk(every(3600, int(NOON.timestamp()) - 60 * 3600, 60))
-    from quantdeck.domain.timeframes import TIMEFRAMES
-
     await limited.app.runtime.source(Candles).write("ETH/USD", TIMEFRAMES["1h"], bars)
     more = await data(limited, instrument="ETH/USD", qty=10, current_positions={"ETH/USD": 20})
     less = await data(limited, instrument="ETH/USD", qty=10, side="sell", current_positions={"ETH/USD": 20})
@@ -195,9 +193,10 @@ async def test_a_violation_is_logged_with_who_and_what_and_a_pass_is_not(limited
 @pytest.mark.parametrize(
     "said",
     [
-        {"qty": 0}, {"qty": -1}, {"qty": "1"}, {"qty": True}, {"side": "BUY"}, {"strategy": "a b"}, {"strategy": "a" * 51},
-        {"strategy": ""}, {"instrument": "eurusd"}, {"instrument": "EURUSDX"}, {"current_positions": {"??": 1}},
-        {"current_positions": {"EURUSD": "1"}}, {"current_positions": [1]}, {"more": 1},
+        {"qty": 0}, {"qty": -1}, {"qty": "1"}, {"qty": True}, {"side": "BUY"}, {"strategy": "a b"},
+        {"strategy": "a" * 51}, {"strategy": ""}, {"instrument": "eurusd"}, {"instrument": "EURUSDX"},
+        {"current_positions": {"??": 1}}, {"current_positions": {"EURUSD": "1"}}, {"current_positions": [1]},
+        {"more": 1},
     ],
     ids=str,
 )  # fmt: skip

@@ -16,6 +16,7 @@ SERVER = Server(
         __name__,
         "ohlcv_window",
         "position_limits_check",
+        "sim_quote",
         "shared_state_get",
         "shared_state_set",
     ),
