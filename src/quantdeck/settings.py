@@ -40,6 +40,7 @@ __all__ = [
     "Http",
     "InfluxDB",
     "MisconfiguredError",
+    "Nats",
     "PostgreSQL",
     "Redis",
     "Risk",
@@ -201,6 +202,22 @@ class Redis(_Group):
     connect_s: float = Field(2, gt=0, description="longest wait for a connection, new or free")
     read_s: float = Field(5, gt=0, description="longest silence of a server that was asked")
     prefix: str = Field("quantdeck:", pattern=r"^[^{}\s]{0,64}$", description="of every key")
+
+
+class Nats(_Group):
+    """Positions, quotes and violations, where QUANTDECK_NATS names a NATS with JetStream."""
+
+    connect_s: float = Field(2, gt=0, description="longest wait for a connection")
+    read_s: float = Field(2, gt=0, description="longest silence of a server that was asked")
+    ack_s: float = Field(30, gt=0, description="after which a fill that nobody has counted is counted by another")
+    stream: str = Field(
+        "trading-events",
+        pattern="^[A-Za-z0-9_-]{1,64}$",
+        json_schema_extra=_also("NATS_STREAM"),
+        description="that holds executions.fill",
+    )
+    positions: str = Field("positions", pattern="^[A-Za-z0-9_-]{1,64}$", description="bucket of what accounts hold")
+    quotes: str = Field("quotes", pattern="^[A-Za-z0-9_-]{1,64}$", description="bucket of last quotes, by symbol")
 
 
 class SharedState(_Group):
@@ -422,6 +439,7 @@ class Settings(_Group):
         json_schema_extra=_also("NATS_URL"),
     )
 
+    nats_streams: Nats = Nats()
     execution: Execution = Execution()
 
     events: str = Field(

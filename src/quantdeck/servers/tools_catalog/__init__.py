@@ -2,6 +2,7 @@
 
 from quantdeck.core.server import Server
 from quantdeck.servers import tools
+from quantdeck.servers.tools_catalog.following import follow_fills
 
 SERVER = Server(
     name="tools-catalog",
@@ -20,4 +21,5 @@ SERVER = Server(
         "shared_state_get",
         "shared_state_set",
     ),
+    background=(follow_fills,),
 )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from quantdeck.core.clock import Now
 from quantdeck.core.contract import Source
+from quantdeck.sources.fills import NewFill
 
 __all__ = ["Positions", "Tracked"]
 
@@ -32,6 +34,10 @@ class Positions(Source):
 
         At a fixed instant positions that were changed later are refused: what they were is gone.
         """
+
+    async def follow(self, told: Callable[[NewFill], Awaitable[Any]]) -> None:
+        """Keep positions up by published fills, each of which is told of; returns where others keep them up."""
+        del told
 
     @abstractmethod
     async def revision(self) -> Any:
