@@ -94,6 +94,10 @@ class Catalog(Spec):
 
         return declared
 
+    def readable(self) -> Callable[[Handler], Contract]:
+        """Declare what a prompt is made of."""
+        return lambda handler: read(handler, dialect=self, policy=Policy(deadline_s=5.0), is_tool=False)
+
     def success(self, call: Any, data: Any) -> Answer:
         if call.contract.policy.effect:
             _check(call.contract, data)
