@@ -3,4 +3,5 @@
 NAMES = (
     "stdio", "http", "start", "desk", "candles", "events", "market", "backtest", "backtester", "pyth", "sweep",
     "chart", "collector", "state", "sandbox",
+    "chart", "collector", "state", "catalog",
 )  # fmt: skip
