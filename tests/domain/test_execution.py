@@ -151,7 +151,7 @@ def test_a_regime_of_too_few_bars_and_of_a_flat_market_is_normal():
 
 
 def test_a_spread_is_wider_where_moves_are():
-    assert [widened(2.0, name) for name in ("low", "normal", "high", "extreme")] == sorted([1.6, 2.0, 3.2, 6.0])  # type: ignore[arg-type]
+    assert [widened(2.0, name) for name in ("low", "normal", "high", "extreme")] == sorted([1.6, 2.0, 3.2, 6.0])
 
 
 @settings(max_examples=50)

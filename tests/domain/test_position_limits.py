@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,6 +29,10 @@ def asked(limits: Limits, *holdings: Holding, side="BUY", size=1.0, unit=100.0, 
 
 def rules(found: Verdict) -> dict[str, tuple[float, float, bool]]:
     return {check.rule: (check.used, check.limit, check.breached) for check in found.checks}
+
+
+def limited(**said: Any) -> Limits:
+    return Limits(**said)
 
 
 SHORTS = {"allow_short": True}
@@ -81,7 +87,7 @@ def test_what_cannot_be_valued_is_never_taken_for_nothing():
 def test_limits_of_nothing_are_none():
     assert not are_set(Limits())
     assert not are_set(Limits(allow_short=True))
-    assert all(are_set(Limits(**{rule: 0})) for rule in RULES if rule != "allow_short")
+    assert all(are_set(limited(**{rule: 0})) for rule in RULES if rule != "allow_short")
 
 
 def test_an_impact_is_below_zero_where_the_trade_makes_the_position_smaller():

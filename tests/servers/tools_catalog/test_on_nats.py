@@ -97,7 +97,8 @@ async def test_a_fresh_quote_is_the_market_and_an_old_or_senseless_one_is_not(se
     async def bid(number: int, **quote: Any) -> float:
         await bucket.put("EUR/USD", orjson.dumps(quote))
         now = datetime.now(UTC).isoformat()
-        return (await ask(server, QUOTE, **order, qty=number, timestamp=now))["data"]["market_conditions"]["bid_price"]
+        told = await ask(server, QUOTE, **order, qty=number, timestamp=now)
+        return float(told["data"]["market_conditions"]["bid_price"])
 
     now = datetime.now(UTC)
     assert await bid(1, bid=1.2, ask=1.2002, timestamp=now.isoformat()) == pytest.approx(1.2, rel=1e-9)

@@ -183,7 +183,7 @@ async def test_a_violation_is_logged_with_who_and_what_and_a_pass_is_not(limited
     caplog.set_level(logging.WARNING, logger="quantdeck")
     await ask(limited)
     await ask(limited, qty=1e9)
-    (said,) = (record.fields for record in caplog.records if record.message == "risk_violation")  # type: ignore[attr-defined]
+    (said,) = (record.fields for record in caplog.records if record.message == "risk_violation")
     assert said["violation_type"] == "max_position_size"
     assert (said["symbol"], said["severity"], said["timestamp"]) == ("EURUSD", "warning", "2026-01-15T12:00:00Z")
     assert said["metadata"]["rules"] == ["max_position_size", "max_exposure"]

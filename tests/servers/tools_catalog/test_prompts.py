@@ -28,7 +28,7 @@ CALLS = {
 async def told(serve, name: str, **arguments: str) -> str:
     served = await serve("tools-catalog")
     (message,) = (await served.client.get_prompt(name, arguments)).messages
-    return message.content.text
+    return str(message.content.text)
 
 
 async def test_a_fragment_and_three_templates_are_listed(serve):
