@@ -2,5 +2,5 @@
 
 NAMES = (
     "stdio", "http", "start", "desk", "candles", "events", "market", "backtest", "backtester", "pyth", "sweep",
-    "chart", "collector", "state", "sandbox",
+    "chart", "collector", "state", "sandbox", "catalog",
 )  # fmt: skip

@@ -35,10 +35,12 @@ __all__ = [
     "Cache",
     "Decisions",
     "EventLog",
+    "Execution",
     "Grpc",
     "Http",
     "InfluxDB",
     "MisconfiguredError",
+    "Nats",
     "PostgreSQL",
     "Redis",
     "Risk",
@@ -202,6 +204,22 @@ class Redis(_Group):
     prefix: str = Field("quantdeck:", pattern=r"^[^{}\s]{0,64}$", description="of every key")
 
 
+class Nats(_Group):
+    """Positions, quotes and violations, where QUANTDECK_NATS names a NATS with JetStream."""
+
+    connect_s: float = Field(2, gt=0, description="longest wait for a connection")
+    read_s: float = Field(2, gt=0, description="longest silence of a server that was asked")
+    ack_s: float = Field(30, gt=0, description="after which a fill that nobody has counted is counted by another")
+    stream: str = Field(
+        "trading-events",
+        pattern="^[A-Za-z0-9_-]{1,64}$",
+        json_schema_extra=_also("NATS_STREAM"),
+        description="that holds executions.fill",
+    )
+    positions: str = Field("positions", pattern="^[A-Za-z0-9_-]{1,64}$", description="bucket of what accounts hold")
+    quotes: str = Field("quotes", pattern="^[A-Za-z0-9_-]{1,64}$", description="bucket of last quotes, by symbol")
+
+
 class SharedState(_Group):
     """What one correlation id may keep in the catalog's shared state."""
 
@@ -283,6 +301,31 @@ class Risk(_Group):
     max_daily_loss_pct: Limit = Field(0.05, description="the same, as a fraction of what the day began with; or none")
     max_drawdown_pct: Limit = Field(None, description="fall from the highest balance after which likewise, a fraction")
     allow_short: bool = Field(False, description="whether more may be sold than is held")
+    max_units: Limit = Field(None, description="largest size of one position, in units of the symbol")
+    max_exposure: Limit = Field(None, description="largest value of all positions together, in the account's currency")
+
+
+class Execution(_Group):
+    """What the simulation of orders goes by where nobody's fills or quotes tell it better (docs/execution.md)."""
+
+    spread_bps_fx: float = Field(0.8, gt=0, lt=1000, description="from bid to ask in a normal market, currencies")
+    spread_bps_metal: float = Field(2.5, gt=0, lt=1000, description="likewise, metals")
+    spread_bps_stock: float = Field(2.0, gt=0, lt=1000, description="likewise, stocks")
+    spread_bps_crypto: float = Field(5.0, gt=0, lt=1000, description="likewise, crypto")
+    daily_units_fx: float = Field(1e9, gt=0, description="traded in a day; bars of currencies count ticks at best")
+    daily_units_metal: float = Field(5e6, gt=0, description="likewise, of metals")
+    impact: float = Field(1.0, ge=0, le=10, description="of the square root of a day's share, in daily deviations")
+    permanent_impact: float = Field(0.3, ge=0, le=10, description="of the share itself, likewise")
+    max_participation: float = Field(0.1, gt=0, le=1, description="most of a day's volume that one order may be")
+
+    def spread_of(self, kind: str) -> float:
+        """By what is traded: stock, crypto, fx or metal."""
+        spread: float = getattr(self, f"spread_bps_{kind}")
+        return spread
+
+    def daily_units_of(self, kind: str) -> float | None:
+        """The same; None where bars tell it."""
+        return getattr(self, f"daily_units_{kind}", None)
 
 
 class Pyth(_Group):
@@ -389,6 +432,15 @@ class Settings(_Group):
     )
     redis: Redis = Redis()
     shared_state: SharedState = SharedState()
+
+    nats: SecretStr = Field(
+        SecretStr(""),
+        description="nats://host:4222 (tls:// for TLS), which has positions and quotes and is told of violations",
+        json_schema_extra=_also("NATS_URL"),
+    )
+
+    nats_streams: Nats = Nats()
+    execution: Execution = Execution()
 
     events: str = Field(
         "", description="log of backtest events: sqlite:////absolute/file; default: events.db in the home (embedded:)"

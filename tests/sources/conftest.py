@@ -21,19 +21,20 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def desk(engine: str, tmp_path: Path) -> AsyncIterator[Database]:
-    async with _database(engine, tmp_path, "desk") as database:
+    async with opened(engine, tmp_path, "desk") as database:
         yield database
 
 
 @pytest.fixture
 async def diary(engine: str, tmp_path: Path) -> AsyncIterator[Database]:
     """What the group `decisions` is in."""
-    async with _database(engine, tmp_path, "decisions") as database:
+    async with opened(engine, tmp_path, "decisions") as database:
         yield database
 
 
 @asynccontextmanager
-async def _database(engine: str, folder: Path, group: str) -> AsyncIterator[Database]:
+async def opened(engine: str, folder: Path, group: str) -> AsyncIterator[Database]:
+    """A database with the tables of a group."""
     database = await _made(engine, folder, group)
     await migrate(database, (group,))
     try:

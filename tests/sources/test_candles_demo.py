@@ -20,7 +20,7 @@ from quantdeck.domain.demo_instruments import INSTRUMENTS
 from quantdeck.domain.timeframes import DAY, MINUTE, TIMEFRAMES
 from quantdeck.servers import load
 from quantdeck.settings import Settings
-from quantdeck.sources.candles import Candles, demo
+from quantdeck.sources.candles import Candles, Storage, demo
 from tests.support.bars import at, now, rows, walk
 from tests.support.leaks import reads_of
 
@@ -58,7 +58,7 @@ async def test_it_has_every_instrument_and_nothing_else(candles):
 async def test_no_read_has_what_closed_later_and_each_says_the_same_of_the_past(candles, symbol, timeframe):
     """There is nothing to write here: whatever is asked as of an instant must be the beginning of what comes to be."""
     assert reads_of(type(candles), no_reads={"write", "forget", "snapshot"}) == {
-        "symbols", "series", "between", "newest", "count", "page",
+        "symbols", "series", "between", "newest", "count", "page", "store_of", "storage",
     }  # fmt: skip
     since, later = THURSDAY - timedelta(days=4), now(THURSDAY.timestamp() + 6 * 86_400)
     whole = rows(await candles.between(symbol, timeframe, since, later, as_of=later))
@@ -75,6 +75,8 @@ async def test_no_read_has_what_closed_later_and_each_says_the_same_of_the_past(
         minutes = await candles.newest(symbol, MINUTE, 1, as_of=as_of)
         series = await candles.series(symbol, as_of=as_of)
         assert series.last_s == minutes.time[-1] <= as_of.timestamp() - late_s - 60
+        assert await candles.store_of(symbol, as_of=as_of) is candles
+        assert await candles.storage(as_of=as_of) == Storage("demo")  # it is computed, so it takes no room
 
 
 @pytest.mark.parametrize("symbol", ["ETH/USD", "AAPL", "EUR/USD"])

@@ -15,7 +15,7 @@ from quantdeck.domain.demo_instruments import INSTRUMENTS
 from quantdeck.domain.demo_market import DAY_S, DemoMarket
 from quantdeck.domain.demo_sessions import shape_of
 
-__all__ = ["MARKED", "OVERWEIGHT", "UNCOVERED", "Book"]
+__all__ = ["MARKED", "OVERWEIGHT", "STRATEGY", "UNCOVERED", "Book"]
 
 MARKED = datetime(2025, 12, 15, 21, tzinfo=UTC)
 """When prices and balances were last written."""
@@ -24,6 +24,9 @@ OVERWEIGHT = "ETH/USD"
 """Planted: it is larger than one position may be. Nothing may be added to it, and any of it may be sold."""
 UNCOVERED = "EUR/USD"
 """Planted: a short of a time when shorts were allowed. It may be bought back, and not added to."""
+
+STRATEGY = "momentum_v2"
+"""Has limits of its own, for the catalog's check."""
 
 _ACCOUNT = "default"
 _TOTAL = 250_000.0
@@ -62,13 +65,18 @@ class Book:
         return [row]
 
     def risk_limits(self) -> list[Row]:
-        """The row of risk_limits."""
+        """The rows of risk_limits: the account's, and those of a strategy that may sell short."""
         row = {
             "account_id": _ACCOUNT, "strategy_id": "", "max_position_size": None, "max_position_pct": 0.15,
             "max_exposure_pct": 0.6, "max_open_positions": 5, "max_daily_loss": None, "max_daily_loss_pct": 0.03,
-            "max_drawdown_pct": 0.15, "allow_short": False, "created_at": BEGAN, "updated_at": MARKED,
+            "max_drawdown_pct": 0.15, "allow_short": False, "max_units": None, "max_exposure": None,
+            "created_at": BEGAN, "updated_at": MARKED,
         }  # fmt: skip
-        return [row]
+        of_a_strategy = {
+            **row, "strategy_id": STRATEGY, "max_position_size": 100_000.0, "max_position_pct": None,
+            "max_exposure_pct": None, "max_exposure": 220_000.0, "max_open_positions": 6, "allow_short": True,
+        }  # fmt: skip
+        return [row, of_a_strategy]
 
     def _position(
         self, symbol: str, side: str, value: float, opened: tuple[int, int], closed: tuple[int, int] | None

@@ -74,6 +74,7 @@ class Catalog(Spec):
         errors: tuple[ErrorCode, ...] = (),
         effect: bool = False,
         vary: tuple[str, ...] = (),
+        revised: bool = False,
     ) -> Callable[[Handler], Contract]:
         """Declare a tool by its dotted name."""
         policy = Policy(
@@ -83,6 +84,7 @@ class Catalog(Spec):
             per_minute=per_minute,
             effect=effect,
             vary=vary,
+            revised=revised,
         )
 
         def declared(handler: Handler) -> Contract:
@@ -91,6 +93,10 @@ class Catalog(Spec):
             return contract if effect else replace(contract, handler=_checked(contract))
 
         return declared
+
+    def readable(self) -> Callable[[Handler], Contract]:
+        """Declare what a prompt is made of."""
+        return lambda handler: read(handler, dialect=self, policy=Policy(deadline_s=5.0), is_tool=False)
 
     def success(self, call: Any, data: Any) -> Answer:
         if call.contract.policy.effect:

@@ -3,7 +3,7 @@
 A trade first closes what is held on the other side of its symbol; what is left of it opens. Only what it opens is held
 against the limits: what only closes always passes.
 
-    position    the symbol's whole position after the trade, at the trade's price
+    position    the symbol's whole position after the trade, in units or at the trade's price
     exposure    all positions after the trade, long and short alike, at their last known prices
     balance     what the trade opens must be paid for by the available balance; a short is covered in full
     positions   symbols held, long and short apart; counts against a trade that adds one
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from math import inf, isfinite
@@ -26,11 +26,11 @@ from typing import Literal
 from quantdeck.domain.exact import exact
 from quantdeck.domain.holdings import Holding, HoldingSide, worth
 
-__all__ = ["Account", "Assessment", "Limits", "Side", "Trade", "assess", "opens"]
+__all__ = ["Account", "Assessment", "Check", "Limits", "Side", "Trade", "assess", "left", "opens"]
 
 Side = Literal["BUY", "SELL"]
 
-NOTHING = Decimal(0)
+NOTHING, ONE = Decimal(0), Decimal(1)
 DUST = Decimal("1e-12")
 """By this share more than is held is still all of it: a caller's sums differ from ours in their last digit."""
 
@@ -47,15 +47,20 @@ class Limits:
     max_daily_loss_pct: float | None = None
     max_drawdown_pct: float | None = None
     allow_short: bool = False
+    max_units: float | None = None
+    max_exposure: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What an account has, in its own currency. `lost_today` is a loss above 0 and a gain below it."""
+    """What an account has, in its own currency. `lost_today` is a loss above 0 and a gain below it.
+
+    What is `available` is not checked where it is None.
+    """
 
     currency: str
     equity: float
-    available: float
+    available: float | None
     peak: float
     lost_today: float
     holdings: tuple[Holding, ...] = ()
@@ -149,11 +154,26 @@ def assess(trade: Trade, account: Account, limits: Limits) -> Assessment:
 
     most = float(closing)
     if not any(check.breached for check in standing):
-        room = min((grows.limit - grows.used(NOTHING)) / unit for grows in growing)
-        largest = _largest(fits, float(closing + max(room, NOTHING)))
+        rooms = [(grows.limit - grows.used(NOTHING)) / grows.unit for grows in growing]
+        largest = _largest(fits, float(closing + max(min(rooms), NOTHING)) if rooms else inf)
         most = largest if _opened(exact(largest), closing) else most
     checks = (*standing, *(grows.check(opened) for grows in growing)) if opened else ()
     return Assessment(checks, opens=opened > 0, max_size=most)
+
+
+def left(trade: Trade, account: Account, limits: Limits) -> tuple[Check, ...]:
+    """Every limit as a trade leaves it that only closes. None is breached: such a trade always passes."""
+    rest = max(_closable(trade, account) - exact(trade.size), NOTHING)
+    price = trade.unit or 0.0
+    still = [Holding(trade.symbol, _other(trade), float(rest), price, price)] if rest else []
+    account = replace(account, holdings=(*(one for one in account.holdings if one.symbol != trade.symbol), *still))
+    others = [_value(one, account.currency) for one in account.holdings if one.symbol != trade.symbol]
+    growing = _growing(replace(trade, side=_OPPOSITE[trade.side]), account, limits, exact(price), others)
+    checks = [*_losses(account, limits), *(grows.check(NOTHING) for grows in growing)]
+    if limits.max_open_positions is not None:
+        held = len({(one.symbol, one.side) for one in account.holdings})
+        checks.append(Check("max_open_positions", held, limits.max_open_positions, False, "", account.currency))
+    return tuple(replace(check, breached=False) for check in checks)
 
 
 def _figure(amount: float) -> str:
@@ -173,9 +193,10 @@ def _standing(
     if limits.max_open_positions is not None:
         yield _count(trade, account, limits.max_open_positions, closing)
     yield from _losses(account, limits)
-    if limits.max_exposure_pct is not None and None in others:
-        said = "what all positions are worth in {currency} cannot be told, and so not held against {rule}"
-        yield Check("max_exposure_pct", inf, limits.max_exposure_pct, True, said, account.currency)
+    for rule in ("max_exposure", "max_exposure_pct"):
+        if (most := getattr(limits, rule)) is not None and None in others:
+            said = "what all positions are worth in {currency} cannot be told, and so not held against {rule}"
+            yield Check(rule, inf, most, True, said, account.currency)
 
 
 def _count(trade: Trade, account: Account, most: int, closing: Decimal) -> Check:
@@ -236,21 +257,32 @@ def _growing(
     position = (
         f"the position in {trade.symbol} would be worth {{used}} {{currency}}, and {{limit}} is allowed ({{rule}})"
     )
+    units = f"{{used}} {trade.symbol} would be held, and {{limit}} are allowed ({{rule}})"
     together = "all positions would be worth {used} {currency}, and {limit} is allowed ({rule})"
     cost = "it costs {used} {currency}, and {limit} is available"
     beside = sum((value or NOTHING for value in others), NOTHING)
-    for rule, most, has, more, words in (
-        ("max_position_size", _amount(limits.max_position_size), held, NOTHING, position),
-        ("max_position_pct", _part(limits.max_position_pct, equity), held, NOTHING, position),
-        ("max_exposure_pct", _part(limits.max_exposure_pct, equity), held, beside, together),
-        ("balance", exact(max(account.available, 0.0)), NOTHING, NOTHING, cost),
+    available = None if account.available is None else exact(max(account.available, 0.0))
+    for rule, most, each, has, more, words in (
+        ("max_units", _amount(limits.max_units), ONE, held, NOTHING, units),
+        ("max_position_size", _amount(limits.max_position_size), unit, held, NOTHING, position),
+        ("max_position_pct", _part(limits.max_position_pct, equity), unit, held, NOTHING, position),
+        ("max_exposure", _amount(limits.max_exposure), unit, held, beside, together),
+        ("max_exposure_pct", _part(limits.max_exposure_pct, equity), unit, held, beside, together),
+        ("balance", available, unit, NOTHING, NOTHING, cost),
     ):
         if most is not None:
-            yield _Grows(rule, most, unit, has, more, words, account.currency)
+            yield _Grows(rule, most, each, has, more, words, account.currency)
+
+
+_OPPOSITE: dict[Side, Side] = {"BUY": "SELL", "SELL": "BUY"}
 
 
 def _side(trade: Trade) -> HoldingSide:
     return "LONG" if trade.side == "BUY" else "SHORT"
+
+
+def _other(trade: Trade) -> HoldingSide:
+    return "SHORT" if trade.side == "BUY" else "LONG"
 
 
 def _held(account: Account, symbol: str, side: HoldingSide) -> Decimal:
@@ -269,7 +301,7 @@ def _product(size: float, unit: float | None) -> Decimal | None:
 
 
 def _closable(trade: Trade, account: Account) -> Decimal:
-    return _held(account, trade.symbol, "SHORT" if trade.side == "BUY" else "LONG")
+    return _held(account, trade.symbol, _other(trade))
 
 
 def _opened(size: Decimal, closing: Decimal) -> Decimal:

@@ -32,7 +32,8 @@ async def both(server: Served, **said: Any) -> list[tuple[int, str | None]]:
 async def health(server: Served) -> tuple[int, dict[str, str]]:
     server.web._health._asked_at = float("-inf")  # it asks once a second at most
     told = await server.http.get("/health")
-    return told.status_code, {name: one["status"] for name, one in told.json()["dependencies"].items()}
+    found = {name: one["status"] for name, one in told.json()["dependencies"].items()}
+    return told.status_code, {name: found[name] for name in ("coordination", "sharedstate")}
 
 
 async def test_redis_stopped_is_mcp_003_at_once_and_back_without_a_restart(serving):

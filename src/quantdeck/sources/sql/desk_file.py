@@ -117,6 +117,8 @@ class LimitsRow(_Row):
     max_daily_loss_pct: Limit | None = None
     max_drawdown_pct: Limit | None = None
     allow_short: bool | None = None
+    max_units: Limit | None = None
+    max_exposure: Limit | None = None
 
 
 class DeskFile(_Part):

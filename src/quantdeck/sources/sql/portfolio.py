@@ -60,7 +60,7 @@ _BOOK = f"""
             ORDER BY s.signal_timestamp DESC, s.created_at DESC, s.signal_id LIMIT 1
         ) AS last_price
     FROM accounts a
-    LEFT JOIN risk_limits l ON l.account_id = a.account_id AND l.strategy_id = '' AND l.created_at <= :as_of
+    LEFT JOIN risk_limits l ON l.account_id = a.account_id AND l.strategy_id = :strategy AND l.created_at <= :as_of
     LEFT JOIN (
         SELECT p.* FROM positions p WHERE {_KNOWN} AND p.closed_at IS NULL
         UNION ALL SELECT p.* FROM positions p WHERE {_KNOWN} AND p.closed_at >= :today
@@ -79,6 +79,15 @@ _CHANGED = """
             SELECT max(updated_at) FROM positions
             WHERE account_id = :account AND created_at <= :as_of AND opened_at <= :as_of
         ) AS "positions [TIMESTAMP]"
+"""
+
+
+# Of what a check of limits asks here; positions have a source of their own there.
+_REVISION = """
+    SELECT count(*) AS accounts, max(updated_at) AS "latest [TIMESTAMP]", sum(total_balance) AS balance,
+        (SELECT count(*) FROM risk_limits) AS limits,
+        (SELECT max(updated_at) FROM risk_limits) AS "limited [TIMESTAMP]"
+    FROM accounts
 """
 
 
@@ -101,10 +110,14 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """All that a trade is held against, of one moment. `prices` are the symbol's last ones, the better source first."""
+    """All that a trade is held against, of one moment. `prices` are the symbol's last ones, the better source first.
+
+    Where nothing is stored it is not `limited`, and its limits are those of the settings.
+    """
 
     account: Account
     limits: Limits
+    limited: bool
     prices: tuple[tuple[float, str], ...]
 
 
@@ -150,12 +163,22 @@ class Portfolio(Source):
         gained = total(known) if len(known) == len(gains) else None
         return Balance(has["total_balance"], has["available_balance"], has["margin_used"], gained)
 
-    async def book(self, account: str, symbol: str, *, as_of: Now) -> Book | None:
-        """What a trade in a symbol is held against; None where there is no such account."""
+    async def revision(self) -> Any:
+        row = await self._database.row(_REVISION)
+        return None if row is None else list(row.values())
+
+    async def book(self, account: str, symbol: str, *, strategy: str = "", as_of: Now) -> Book | None:
+        """What a trade in a symbol is held against, by a strategy or by hand; None where there is no such account."""
         midnight = as_of.replace(hour=0, minute=0, second=0, microsecond=0)
         async with self._unchanged(account, as_of):
             rows = await self._database.rows(
-                _BOOK, account=account, symbol=symbol, as_of=as_of, today=midnight, since=as_of - CURRENT_FOR
+                _BOOK,
+                account=account,
+                symbol=symbol,
+                strategy=strategy,
+                as_of=as_of,
+                today=midnight,
+                since=as_of - CURRENT_FOR,
             )
         return _book(rows, symbol, self._limits) if rows else None
 
@@ -194,7 +217,8 @@ def _book(rows: list[Row], symbol: str, otherwise: Limits) -> Book:
     prices = [(price, "the last price of the open position") for price in marked[:1]]
     if has["last_price"] is not None:
         prices.append((has["last_price"], "the price of the last signal"))
-    return Book(account, limits(has) if has["is_limited"] else otherwise, tuple(prices))
+    limited = bool(has["is_limited"])
+    return Book(account, limits(has) if limited else otherwise, limited, tuple(prices))
 
 
 def _earned_today(held: list[tuple[Row, Holding]], currency: str) -> list[float]:
