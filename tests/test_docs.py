@@ -114,11 +114,9 @@ def test_the_hosted_ci_runs_what_anybody_can_run():
     assert all(os.access(ROOT / step, os.X_OK) for step in steps)
 
 
-def test_the_readme_says_which_servers_are_built():
-    rows = re.findall(r"^\| `([\w-]+)` \|.*\| (\w+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    built = {name for name, state in rows if state == "built"}
-    assert built == set(NAMES), "give each server its row in the table, and its state"
-    assert {state for _, state in rows} <= {"built", "planned"}
+def test_the_readme_says_what_each_server_is_for():
+    rows = re.findall(r"^\| `([\w-]+)` \| \w.* \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(NAMES), "give each server its row in the table"
 
 
 def test_the_readme_prints_what_client_config_does():

@@ -57,11 +57,11 @@ def test_a_departure_is_still_one(entry):
     )
 
 
-@pytest.mark.parametrize("entry", not_built(), ids=str)
-def test_what_is_listed_as_not_built_is_not(entry):
-    assert any(entry.explains(one) for one in found(entry.spec)), (
-        f"{entry} is built, or was never promised: strike it from docs/spec/not_built.toml"
-    )
+def test_what_is_listed_as_not_built_is_not():
+    for entry in not_built():
+        assert any(entry.explains(one) for one in found(entry.spec)), (
+            f"{entry} is built, or was never promised: strike it from docs/spec/not_built.toml"
+        )
 
 
 def test_a_proof_is_a_test_of_something_promised():

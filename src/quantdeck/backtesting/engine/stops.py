@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 from quantdeck.domain.arrays import Floats, Mask, np
 from quantdeck.domain.strategy_specs import Rule
@@ -22,7 +23,7 @@ class Stops:
         self._fell = [100.0 - float(rule.against) for rule in rules if rule.operation == "fell_from_peak"]
         self._close, self._beside = close, beside
 
-    def first(self, begin: int, paid: float, peak: float = -np.inf) -> int | None:
+    def first(self, begin: int, paid: float, peak: float = -inf) -> int | None:
         """The first bar, from the one in which the trade began, at whose close they hold; None if there is none.
 
         From a later one on where `peak` is the highest close of the trade before it.
