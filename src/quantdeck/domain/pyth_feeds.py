@@ -44,7 +44,7 @@ def read_feed(row: Any) -> Feed | None:
     if not isinstance(row, dict):
         return None
     number, symbol = row.get("pyth_lazer_id"), row.get("symbol")
-    if not isinstance(number, int) or isinstance(number, bool) or not isinstance(symbol, str) or not symbol:
+    if not _is_integer(number, 1, 2**32) or not isinstance(symbol, str) or not symbol:
         return None
     exponent = row.get("exponent")
     return Feed(
@@ -54,7 +54,7 @@ def read_feed(row: Any) -> Feed | None:
         _text(row, "description"),
         _text(row, "asset_type"),
         _text(row, "instrument_type"),
-        exponent if isinstance(exponent, int) and not isinstance(exponent, bool) else None,
+        exponent if _is_integer(exponent, -(2**15), 2**15) else None,
         _text(row, "min_channel"),
         _text(row, "state"),
         _text(row, "hermes_id") or None,
@@ -62,6 +62,11 @@ def read_feed(row: Any) -> Feed | None:
         _text(row, "schedule"),
         _sessions(row.get("market_sessions")),
     )
+
+
+def _is_integer(value: Any, least: int, beyond: int) -> bool:
+    """Whether a value is one that the service's own type can hold; no answer could carry any."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < beyond
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:
