@@ -35,6 +35,18 @@ async def test_a_latest_price_costs_no_other(pyth, value):
     assert good["display_price"] == "0.00000005"
 
 
+@pytest.mark.parametrize("value", ["text", 7, [1], None])
+async def test_what_this_server_says_itself_is_nothing_that_pyth_could_have_sent(pyth, value):
+    row = {"priceFeedId": 1, "price": "5", "marketSession": 1, "age_ms": value, "is_fresh": value, "market_open": value}
+    said = {"note": value, "channel": value, "missing": value, "not_entitled": value, "trial_notice": value}
+    told = {"parsed": {"timestampUs": "1750000000000000", "priceFeeds": [row], "resolved_symbols": value, **said}}
+    ask = await pyth(stub=PythStub(failing=[(200, orjson.dumps(told))], on_path="/latest_price"))
+    body = await ask("get_latest_price", ids=[1])
+    assert body.keys() == {"timestampUs", "priceFeeds", "channel"}
+    assert body["channel"] == "fixed_rate@200ms"
+    assert "marketSession" not in body["priceFeeds"][0]  # which is text, and of which a number says nothing
+
+
 @each
 async def test_a_price_at_a_time_costs_no_other(pyth, value):
     members = ("price", "best_ask_price", "confidence", "exponent", "publisher_count", "publish_time", "channel",
