@@ -53,11 +53,12 @@ class UnknownFeed(QueryFailed):
 
 
 class Refused(QueryFailed):
-    """The service does not take what it was asked, and says why."""
+    """The service does not take what it was asked, and says why; a feed that is not published yet is none yet."""
 
     def __init__(self, reason: str) -> None:
+        self.is_unready = reason.lower().startswith("not ready")
         super().__init__(f"Pyth Pro refused the request: {reason or 'it does not say why'}", source=SOURCE,
-                         type="invalid_input")  # fmt: skip
+                         type="not_found" if self.is_unready else "invalid_input")  # fmt: skip
         self.reason = reason
 
 

@@ -45,6 +45,7 @@ _ROUNDS = 12
 _NAMED = 8
 _LONGEST = 120
 _NOT_READY = ("beta", "coming_soon")
+_UNKNOWN = "no such feed"
 
 
 def feed_not_found(symbol: str | int) -> str:
@@ -245,18 +246,21 @@ async def answered(pyth: Pyth, access: Access, asked: Question, ask: Callable[[l
         try:
             return await access.timed(ask(left))
         except NotEntitled as error:
-            if error.feed_id is None or error.feed_id not in left:
+            refused = dict.fromkeys((key for key in left if key == error.feed_id), error.reason)
+            if asked.refused or not refused:  # there may be many, and the service names one at a time, or none
+                refused = dict.fromkeys(await _not_covered(pyth, access, asked), "not covered by this token") | refused
+            if not refused:
                 raise
-            if asked.refused:  # a second one: there may be many, and the service names one at a time
-                asked.refused |= dict.fromkeys(await _not_covered(pyth, access, asked), "not covered by this token")
-            asked.refused[error.feed_id] = error.reason
+            asked.refused |= refused
         except UnknownFeed as error:
-            unknown = [key for key in left if key == error.feed_id] or _not_listed(asked, left)
+            unknown = [key for key in left if key == error.feed_id]
+            if not unknown or _UNKNOWN in asked.missing.values():
+                unknown += _not_listed(asked, left)
             if not unknown:
                 raise
-            asked.missing |= dict.fromkeys(unknown, "no such feed")
+            asked.missing |= dict.fromkeys(unknown, _UNKNOWN)
         except Refused as error:
-            if not asked.by_symbol:
+            if not asked.by_symbol or error.is_unready:
                 raise
             raise INVALID_INPUT(f"{_IN_FULL}. {error.message}", symbols=left[:_NAMED]) from None
     raise _nothing_left(asked)
@@ -268,7 +272,7 @@ async def _not_covered(pyth: Pyth, access: Access, asked: Question) -> list[int 
         covered = await access.timed(pyth.covered(token=asked.token))
     except SourceError:
         return []
-    return [key for key in asked.left() if key not in covered]
+    return [key for key in asked.left() if isinstance(key, int) and key not in covered]
 
 
 def _not_listed(asked: Question, keys: list[Any]) -> list[Any]:
@@ -281,5 +285,5 @@ def _nothing_left(asked: Question) -> ToolError:
         told = f"Your Pyth Pro access token does not cover {asked.name(number)}: {why}."
         return ENTITLEMENT(told, not_entitled=list(asked.refused))
     number, why = next(iter(asked.missing.items()))
-    told = feed_not_found(asked.name(number)) if why == "no such feed" else f"{asked.name(number)} is {why}."
+    told = feed_not_found(asked.name(number)) if why == _UNKNOWN else f"{asked.name(number)} is {why}."
     return NOT_FOUND(told, missing=list(asked.missing))
