@@ -57,6 +57,13 @@ async def test_a_blank_token_is_none(pyth, token):
     assert [(event["has_token"], event["token_hash"]) for event in ask.events] == [(False, "")] * 2
 
 
+async def test_a_service_that_takes_no_more_calls_has_failed_and_nobodys_input_was_invalid(pyth):
+    ask = await pyth(stub=PythStub(failing=[(429, b"", {"retry-after": "99"})], on_path="/latest_price"))
+    kind, said = await ask.refused("get_latest_price", ids=[1])
+    assert (kind, said) == ("rate_limited", "Pyth Pro takes no more calls for now; try again in 99 s.")
+    assert (ask.events[0]["error_type"], ask.events[0]["error_code"]) == ("upstream", "rate_limited")
+
+
 def made(_):
     return (load("pyth-pro"),)
 
