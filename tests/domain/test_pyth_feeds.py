@@ -32,6 +32,12 @@ def test_a_symbol_means_one_feed(text, symbol):
     assert CATALOG.resolve(text).symbol == symbol
 
 
+def test_a_whole_symbol_in_other_letters_comes_before_what_ends_in_it():
+    rows = [{"pyth_lazer_id": 1, "symbol": "KLP.BTC/USD"}, {"pyth_lazer_id": 2, "symbol": "BTC/USD"}]
+    both = Catalog(found for row in rows if (found := read_feed(row)) is not None)
+    assert [both.resolve(text).id for text in ("BTC/USD", "btc/usd", "klp.btc/usd")] == [2, 2, 1]
+
+
 @pytest.mark.parametrize("text, kind", [("NOPE/USD", Unresolved), ("", Unresolved), ("WTI/USD", Inactive),
                                         ("DUO/USD", Ambiguous), ("x" * 5000, Unresolved)])  # fmt: skip
 def test_none_and_several_are_said_and_never_guessed(text, kind):

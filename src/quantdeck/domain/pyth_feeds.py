@@ -151,12 +151,15 @@ class Catalog:
     def resolve(self, text: str) -> Feed:
         """The one feed that is meant: by its symbol, its pair without what stands before it, its name or its base.
 
-        Exact comes before everything. Of several, live ones count before others and spot before other instruments;
+        Exact comes before everything, and the whole before a part of it. Of several, live ones count before others and spot before other instruments;
         what is then left must be one. Raises Unresolved.
         """
         said = text.strip()[:_LONGEST]
         if feed := self._by_symbol.get(said):
             return feed
+        ending = self._by_ending.get(said.lower(), [])
+        if len(whole := [feed for feed in ending if len(feed.symbol) == len(said)]) == 1:
+            return whole[0]
         for candidates in (find(said) for find in self._ways):
             if candidates:
                 return _the_one(said, candidates)
@@ -172,7 +175,7 @@ class Catalog:
 
     def _matching(self, query: str, asset_type: str) -> tuple[Feed, ...]:
         """Feeds in whose texts all words of the query occur; first those that it names, then live ones, then by id."""
-        words, whole = query.lower().split(), query.strip().lower()
+        words, whole = set(query.lower().split()), query.strip().lower()
         kind = asset_type.strip().lower()
         found = [
             feed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 from mcp.shared.exceptions import MCPError
 
@@ -151,6 +152,20 @@ async def test_a_row_without_a_price_has_nothing_to_show(pyth):
     ask = await pyth(stub=PythStub(rows=lambda row: {**row, "price": None, "publisherCount": 0, "exponent": None}))
     (row,) = (await ask("get_historical_price", ids=[1], timestamp=THEN_S))["prices"]
     assert (row["price"], "display_price" in row, "confidence_bps" in row) == (None, False, False)
+
+
+@pytest.mark.parametrize("unit", [1, 1000, 1_000_000])
+async def test_at_a_fixed_clock_a_row_of_later_is_none(pyth, unit):
+    ask = await pyth(clock="2025-06-15T16:00:00Z")
+    rows = [
+        {"price_feed_id": 1, "price": 5, "publish_time": (THEN_S + 86_400) * unit},
+        {"price_feed_id": 2, "price": 5, "publish_time": THEN_S * unit},
+        {"price_feed_id": 6, "price": 5, "publish_time": None},
+    ]
+    ask.stub.failing, ask.stub.on_path = [(200, orjson.dumps(rows))], "/price"
+    body = await ask("get_historical_price", ids=[1, 2, 6], timestamp=THEN_S)
+    assert [row["price_feed_id"] for row in body["prices"]] == [2, 6]
+    assert [left["price_feed_id"] for left in body["missing"]] == [1]
 
 
 async def test_at_a_fixed_clock_nothing_later_is_asked(pyth):

@@ -61,6 +61,14 @@ async def test_an_asset_type_that_there_is_none_of_is_not_found_and_the_others_a
         await read(ask, "pyth://feeds/stonks")
 
 
+@pytest.mark.parametrize("uri", ["pyth://feeds/", "pyth://feeds/%20", f"pyth://feeds/{'x' * 500}"])
+async def test_no_asset_type_is_none_that_feeds_have(pyth, uri):
+    ask = await pyth()
+    with pytest.raises(MCPError, match="No feed has the asset type") as refused:
+        await read(ask, uri)
+    assert len(str(refused.value)) < 300
+
+
 async def test_asset_types_are_completed(pyth):
     ask = await pyth()
     ref = ResourceTemplateReference(uri="pyth://feeds/{asset_type}")

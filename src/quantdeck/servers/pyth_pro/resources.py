@@ -28,6 +28,7 @@ DAY_S, HOUR_S, YEAR_S = 86_400, 3_600, 31_536_000
 RETRY_S = 30
 
 _SOON_S = 2.0
+_LONGEST = 40
 _HIDDEN = frozenset(("id", "sessions", "schedule"))
 
 
@@ -86,9 +87,10 @@ async def feeds_of_type(
 ) -> dict[str, Any]:
     """Feeds filtered by asset type (template)"""
     catalog = await _reached(access.timed(pyth.catalog(token=access.token)), "The list of feeds")
-    found = catalog.matching("", asset_type)
+    kind = asset_type.strip()
+    found = catalog.matching("", kind) if 0 < len(kind) <= _LONGEST else ()  # without a kind there are all
     if not found:
-        raise NOT_FOUND(f"No feed has the asset type {asset_type[:40]}. There are: {', '.join(catalog.asset_types)}")
+        raise NOT_FOUND(f"No feed has the asset type {kind[:_LONGEST]}. There are: {', '.join(catalog.asset_types)}")
     return _listed(list(found), catalog.asset_types)
 
 
