@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from quantdeck.core.errors import SourceError
+from quantdeck.core.errors import NotConfigured, SourceError
 from quantdeck.core.server import Resource, ResourceTemplate
 from quantdeck.dialects.pyth import NOT_FOUND, UPSTREAM
 from quantdeck.dialects.pyth import pyth as spec
@@ -61,15 +61,15 @@ async def error_taxonomy() -> str:
 
 
 @spec.readable(cache_s=YEAR_S)
-async def openapi_rest(pyth: Pyth) -> dict[str, Any]:
+async def openapi_rest(pyth: Pyth, access: Access) -> dict[str, Any]:
     """Router API OpenAPI spec"""
-    return await _reached(pyth.document("rest"), "The Router's OpenAPI document")
+    return await _reached(access.timed(pyth.document("rest")), "The Router's OpenAPI document")
 
 
 @spec.readable(cache_s=YEAR_S)
-async def openapi_history(pyth: Pyth) -> dict[str, Any]:
+async def openapi_history(pyth: Pyth, access: Access) -> dict[str, Any]:
     """History API OpenAPI spec"""
-    return await _reached(pyth.document("history"), "The History's OpenAPI document")
+    return await _reached(access.timed(pyth.document("history")), "The History's OpenAPI document")
 
 
 @spec.readable(cache_s=DAY_S)
@@ -104,7 +104,7 @@ async def tradingview_config(pyth: Pyth, access: Access) -> dict[str, Any]:
 async def _reached(answer: Awaitable[T], what: str) -> T:
     try:
         return await answer
-    except InvalidToken:
+    except (InvalidToken, NotConfigured):  # which no waiting will mend
         raise
     except SourceError as error:
         told = f"Unavailable: {what} cannot be had from Pyth just now. Read this resource again in {RETRY_S} seconds."
