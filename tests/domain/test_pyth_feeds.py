@@ -79,7 +79,8 @@ def test_without_a_query_live_feeds_come_first_and_all_come():
 @pytest.mark.parametrize(
     "row",
     [None, 7, [], {}, {"pyth_lazer_id": "1", "symbol": "X"}, {"pyth_lazer_id": True, "symbol": "X"},
-     {"pyth_lazer_id": 1, "symbol": None}, {"pyth_lazer_id": -1, "symbol": "X"}, {"pyth_lazer_id": 2**32, "symbol": "X"}],
+     {"pyth_lazer_id": 1, "symbol": None}, {"pyth_lazer_id": -1, "symbol": "X"},
+     {"pyth_lazer_id": 2**32, "symbol": "X"}],
 )  # fmt: skip
 def test_a_row_that_nobody_could_ask_for_is_none(row):
     assert read_feed(row) is None

@@ -174,7 +174,9 @@ async def test_what_will_not_pass_is_asked_once(talk, status):
 
 
 @pytest.mark.parametrize("status, kind", [(429, Busy), (503, Unreachable)])
-@pytest.mark.parametrize("asked, told", [("3600", 3600), ("9" * 400, 86_400), ("Thu, 01 Jan 2199 00:00:00 GMT", 86_400)])
+@pytest.mark.parametrize(
+    "asked, told", [("3600", 3600), ("9" * 400, 86_400), ("Thu, 01 Jan 2199 00:00:00 GMT", 86_400)]
+)
 async def test_whoever_is_to_wait_for_long_is_told_so_at_once(talk, status, kind, asked, told):
     it = await talk(failing=[(status, b"", {"retry-after": asked})])
     with pytest.raises(kind, match=f"again in {told} s") as failed:

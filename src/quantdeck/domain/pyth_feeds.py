@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from quantdeck.domain.symbols import UnknownSymbolError, pair
 
@@ -64,7 +64,7 @@ def read_feed(row: Any) -> Feed | None:
     )
 
 
-def _is_integer(value: Any, least: int, beyond: int) -> bool:
+def _is_integer(value: Any, least: int, beyond: int) -> TypeGuard[int]:
     """Whether a value is one that the service's own type can hold; no answer could carry any."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value < beyond
 
@@ -151,8 +151,8 @@ class Catalog:
     def resolve(self, text: str) -> Feed:
         """The one feed that is meant: by its symbol, its pair without what stands before it, its name or its base.
 
-        Exact comes before everything, and the whole before a part of it. Of several, live ones count before others and spot before other instruments;
-        what is then left must be one. Raises Unresolved.
+        Exact comes before everything, and the whole before its end. Of several, live ones count before others and spot
+        before other instruments; what is then left must be one. Raises Unresolved.
         """
         said = text.strip()[:_LONGEST]
         if feed := self._by_symbol.get(said):

@@ -125,7 +125,8 @@ async def test_what_a_token_alone_may_see_is_in_nobody_elses_answer(tmp_path):
                 (listed,) = (await client.read_resource("pyth://feeds")).contents
                 kinds = (await client.complete(ref, {"name": "asset_type", "value": "f"})).completion.values
                 price = await client.call_tool("get_latest_price", {"symbols": ["FX.EUR/USD"]})
-            seen.append((found["count"], orjson.loads(listed.text)["count"], kinds, price.is_error))
+            whole = orjson.loads(listed.text)["count"]  # type: ignore[union-attr]
+            seen.append((found["count"], whole, kinds, price.is_error))
         public, whole = len(FEEDS) - len(pro_only), len(FEEDS)
         without, with_all = (0, public, ["funding-rate"], True), (2, whole, ["funding-rate", "fx"], False)
         assert seen == [without, with_all, without, with_all, without]

@@ -16,7 +16,6 @@ from quantdeck.servers.pyth_pro.access import Access
 from quantdeck.servers.pyth_pro.showing import market_state
 from quantdeck.sources.pyth import Pyth
 
-
 _LONGEST = 200
 """Signs of a filter: it is looked for in every feed, and kept with what was found."""
 
