@@ -29,3 +29,23 @@ async def test_keys_that_fail_fill_nothing_and_take_nobodys_value_away(kind):
     for key in ("", "mine"):
         assert await kept.get(key, good) == "value"
     assert asked == ["good"] * 2
+
+
+async def test_of_many_keys_those_that_were_used_last_are_kept():
+    kept, asked = Kept[str](300, clock=Ticks()), list[str]()
+
+    def loading(key: str):
+        async def load() -> str:
+            asked.append(key)
+            return key
+
+        return load
+
+    for number in range(10):
+        await kept.get(f"{number}", loading(f"{number}"))
+    await kept.get("0", loading("0"))
+    await kept.get("10", loading("10"))
+    asked.clear()
+    for key in ("0", "10", "1"):
+        await kept.get(key, loading(key))
+    assert asked == ["1"]
