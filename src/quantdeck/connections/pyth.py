@@ -89,7 +89,7 @@ class PythApi:
             status, said, body = await self._once(method, url, token, sent)
         except Unreachable:
             status, said, body = 0, None, b""
-        if not status or (status in _AGAIN and self._pause(said) <= MAX_PAUSE_S):
+        if not status or (status in _AGAIN and (_seconds(said) or 0) <= MAX_PAUSE_S):
             await asyncio.sleep(self._pause(said))
             status, said, body = await self._once(method, url, token, sent)
         if status != 200:

@@ -223,6 +223,11 @@ async def test_who_has_no_token_is_lent_one_where_there_is_one_and_told_so(pyth)
     assert (event["is_trial"], event["has_token"], event["token_hash"]) == (True, False, "")
 
 
+async def test_a_token_for_trial_that_is_none_is_not_said_to_be_the_callers(pyth):
+    ask = await pyth("", server_token=NOBODYS)
+    assert await ask.refused("get_latest_price", ids=[1]) == ("auth", SPEC["errors"]["missing_token"])
+
+
 async def test_who_has_a_token_uses_it(pyth):
     ask = await pyth(KEY, server_token=TRIAL)
     assert "trial_notice" not in await ask("get_latest_price", ids=[1])
