@@ -46,6 +46,26 @@ def test_none_and_several_are_said_and_never_guessed(text, kind):
     assert type(refused.value) is kind
 
 
+@pytest.mark.parametrize(
+    "rivals",
+    [
+        [("stable", "spot"), ("beta", "spot")],
+        [("stable", "index"), ("beta", "spot")],
+        [("beta", "index"), ("coming_soon", "spot")],
+        [("stable", "spot"), ("stable", "perp"), ("inactive", "spot")],
+        [("coming_soon", ""), ("expired", "spot"), ("inactive", "spot")],
+    ],
+)
+def test_of_several_the_one_that_is_further_along_is_meant_and_then_the_spot(rivals):
+    for order in (rivals, rivals[::-1]):
+        rows = [
+            {"pyth_lazer_id": number, "symbol": f"House{number}.TWIN/USD", "state": state, "instrument_type": kind}
+            for number, (state, kind) in enumerate(order, 1)
+        ]
+        feed = Catalog(found for row in rows if (found := read_feed(row)) is not None).resolve("TWIN/USD")
+        assert (feed.state, feed.instrument_type) == rivals[0]
+
+
 def test_several_are_named():
     with pytest.raises(Ambiguous) as refused:
         CATALOG.resolve("duo/usd")

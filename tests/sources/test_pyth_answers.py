@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import UTC, datetime
 
 import orjson
 import pytest
 
 from quantdeck.core.clock import Now
-from quantdeck.core.errors import SourceError
+from quantdeck.core.errors import SourceError, Unreachable
 from quantdeck.settings import Pyth as Group
 from quantdeck.sources.pyth import Refused
 from quantdeck.sources.pyth.http import HttpPyth
@@ -58,3 +59,27 @@ async def test_of_what_is_on_its_way_when_it_is_closed_nothing_is_left(stub):
         await adapter.close()
     with pytest.raises((asyncio.CancelledError, SourceError)):
         await waiting
+
+
+async def test_a_service_that_speaks_no_http_has_what_it_said_repeated_nowhere(caplog):
+    """Not even in the exception behind the failure: what is no HTTP may be what was sent."""
+    caplog.set_level(logging.DEBUG)
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 " + KEY.encode() + b"\r\n\r\n" + head)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(echo, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        adapter = HttpPyth(Group(router_url=url, history_url=url, retry_s=0))
+        with pytest.raises(Unreachable) as failed:
+            await adapter.latest([1], ["price"], CHANNEL, token=KEY, as_of=NOW)
+        await adapter.close()
+    error: BaseException | None = failed.value
+    told = []
+    while error is not None:
+        told.append(f"{error!r} {vars(error)}")
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    assert KEY not in f"{told}{caplog.text}"
