@@ -121,6 +121,7 @@ async def test_the_default_channel_is_a_setting(pyth):
     "times, said",
     [
         ({"from": THEN_S * 1000, "to": THEN_S * 1000 + 60_000}, "milliseconds"),
+        ({"from": THEN_S, "to": THEN_S * 1000}, "milliseconds"),
         ({"from": THEN_S, "to": THEN_S - 1}, "later than to"),
     ],
 )
