@@ -32,12 +32,38 @@ def test_a_symbol_means_one_feed(text, symbol):
     assert CATALOG.resolve(text).symbol == symbol
 
 
+def test_a_whole_symbol_in_other_letters_comes_before_what_ends_in_it():
+    rows = [{"pyth_lazer_id": 1, "symbol": "KLP.BTC/USD"}, {"pyth_lazer_id": 2, "symbol": "BTC/USD"}]
+    both = Catalog(found for row in rows if (found := read_feed(row)) is not None)
+    assert [both.resolve(text).id for text in ("BTC/USD", "btc/usd", "klp.btc/usd")] == [2, 2, 1]
+
+
 @pytest.mark.parametrize("text, kind", [("NOPE/USD", Unresolved), ("", Unresolved), ("WTI/USD", Inactive),
                                         ("DUO/USD", Ambiguous), ("x" * 5000, Unresolved)])  # fmt: skip
 def test_none_and_several_are_said_and_never_guessed(text, kind):
     with pytest.raises(kind) as refused:
         CATALOG.resolve(text)
     assert type(refused.value) is kind
+
+
+@pytest.mark.parametrize(
+    "rivals",
+    [
+        [("stable", "spot"), ("beta", "spot")],
+        [("stable", "index"), ("beta", "spot")],
+        [("beta", "index"), ("coming_soon", "spot")],
+        [("stable", "spot"), ("stable", "perp"), ("inactive", "spot")],
+        [("coming_soon", ""), ("expired", "spot"), ("inactive", "spot")],
+    ],
+)
+def test_of_several_the_one_that_is_further_along_is_meant_and_then_the_spot(rivals):
+    for order in (rivals, rivals[::-1]):
+        rows = [
+            {"pyth_lazer_id": number, "symbol": f"House{number}.TWIN/USD", "state": state, "instrument_type": kind}
+            for number, (state, kind) in enumerate(order, 1)
+        ]
+        feed = Catalog(found for row in rows if (found := read_feed(row)) is not None).resolve("TWIN/USD")
+        assert (feed.state, feed.instrument_type) == rivals[0]
 
 
 def test_several_are_named():
@@ -73,7 +99,8 @@ def test_without_a_query_live_feeds_come_first_and_all_come():
 @pytest.mark.parametrize(
     "row",
     [None, 7, [], {}, {"pyth_lazer_id": "1", "symbol": "X"}, {"pyth_lazer_id": True, "symbol": "X"},
-     {"pyth_lazer_id": 1, "symbol": None}],
+     {"pyth_lazer_id": 1, "symbol": None}, {"pyth_lazer_id": -1, "symbol": "X"},
+     {"pyth_lazer_id": 2**32, "symbol": "X"}],
 )  # fmt: skip
 def test_a_row_that_nobody_could_ask_for_is_none(row):
     assert read_feed(row) is None

@@ -46,7 +46,8 @@ def test_what_is_shown_is_exactly_what_is_meant(mantissa, exponent):
 
 
 @pytest.mark.parametrize("part, whole, bps", [(5, 1000, 50.0), ("1783407191", "8063953748222", 2.21), (1, 0, None),
-                                              (None, 5, None), (5, None, None), (5, -1000, 50.0)])  # fmt: skip
+                                              (None, 5, None), (5, None, None), (5, -1000, 50.0),
+                                              ("9" * 60, "1", 1e64)])  # fmt: skip
 def test_a_part_is_told_in_basis_points(part, whole, bps):
     assert basis_points(part, whole) == bps
 

@@ -11,7 +11,7 @@ from email.utils import format_datetime
 import orjson
 import pytest
 
-from quantdeck.connections.pyth import MAX_PAUSE_S, PythApi
+from quantdeck.connections.pyth import PythApi
 from quantdeck.core.clock import Now
 from quantdeck.core.errors import Busy, NotConfigured, NotInPast, QueryFailed, SourceError, Unreachable
 from quantdeck.settings import MisconfiguredError, Settings
@@ -142,6 +142,8 @@ def test_a_token_goes_encrypted_or_nowhere(url, name):
         (429, b"", {"retry-after": "Thu, 01 Jan 2026 00:00:00 GMT"}),
         (503, b"", {"retry-after": format_datetime(datetime(2026, 1, 1, tzinfo=UTC))}),
         (503, b"", {"retry-after": "soon"}),
+        (503, b"", {"retry-after": "²"}),
+        (503, b"", {"retry-after": f"Thu, 01 Jan {'9' * 30} 00:00:00 GMT"}),
         (503, b""),
         None,
     ],
@@ -171,10 +173,21 @@ async def test_what_will_not_pass_is_asked_once(talk, status):
     assert len(it.stub.asked) == 1
 
 
-def test_a_pause_is_what_the_service_asks_for_within_reason():
+@pytest.mark.parametrize("status, kind", [(429, Busy), (503, Unreachable)])
+@pytest.mark.parametrize(
+    "asked, told", [("3600", 3600), ("9" * 400, 86_400), ("Thu, 01 Jan 2199 00:00:00 GMT", 86_400)]
+)
+async def test_whoever_is_to_wait_for_long_is_told_so_at_once(talk, status, kind, asked, told):
+    it = await talk(failing=[(status, b"", {"retry-after": asked})])
+    with pytest.raises(kind, match=f"again in {told} s") as failed:
+        await it.latest()
+    assert (failed.value.details["retry_after_s"], len(it.stub.asked)) == (told, 1)
+
+
+def test_a_pause_is_what_the_service_asks_for():
     api = PythApi(Group(retry_s=0.5))
-    assert [api._pause(said) for said in ("3", "0", "86400", "Thu, 01 Jan 1970 00:00:00 GMT")] == [3, 0, MAX_PAUSE_S, 0]
-    assert all(0.5 <= api._pause(said) <= 0.7 for said in (None, "soon", "", "-1", "1.5"))
+    assert [api._pause(said) for said in ("3", "0", "Thu, 01 Jan 1970 00:00:00 GMT")] == [3, 0, 0]
+    assert all(0.5 <= api._pause(said) <= 0.7 for said in (None, "soon", "", "-1", "1.5", "²"))
 
 
 async def test_a_body_that_stalls_is_given_up_after_two_tries(talk):

@@ -46,6 +46,11 @@ async def test_candles_are_those_that_open_within_and_had_closed(pyth, resolutio
     assert all(low <= min(opened, close) and max(opened, close) <= high for opened, high, low, close in rows)
 
 
+async def test_a_candle_that_opens_at_the_end_of_the_range_is_in_it(pyth):
+    found = await pyth.candles("Crypto.BTC/USD", "1", NOON_S - 180, NOON_S - 60, CHANNEL, token=KEY, as_of=OPEN)
+    assert found.t == [NOON_S - 180, NOON_S - 120, NOON_S - 60]
+
+
 async def test_what_lies_beyond_a_fixed_clock_is_refused(pyth):
     with pytest.raises(NotInPast, match="2026-01-15T12:00:00Z"):
         await pyth.candles("Crypto.BTC/USD", "1", NOON_S, NOON_S + 1, CHANNEL, token=KEY, as_of=AT)

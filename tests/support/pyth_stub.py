@@ -113,6 +113,7 @@ class PythStub:
     at_us: int = 1_778_594_100_000_000  # the router's present
     lag_us: dict[int, int] = field(default_factory=dict)  # how much older a feed's own price is
     silent: frozenset[int] = frozenset()  # feeds without data
+    pro_only: frozenset[int] = frozenset()  # feeds that the list has for those alone whose key covers them
     described: Mapping[str, Any] = field(default_factory=dict)  # what the services' documents say beside their titles
     candles: Callable[[str, int, int, str], dict[str, Any]] | None = None
     rows: Callable[[dict[str, Any]], dict[str, Any]] = lambda row: row
@@ -171,7 +172,10 @@ class PythStub:
         key = self._key(request)
         if request.query.get("entitled_only") == "true":
             return 200, orjson.dumps([row for row in self.feeds if key in self.covered and self._covers(key, row)])
-        return 200, orjson.dumps(list(self.feeds))
+        return 200, orjson.dumps([row for row in self.feeds if self._lists(key, row)])
+
+    def _lists(self, key: str | None, row: Any) -> bool:
+        return not _is_row(row) or row["pyth_lazer_id"] not in self.pro_only or self._covers(key, row)
 
     def _history(self, request: Request, channel: str, what: str) -> Answer:
         key = self._key(request)

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PythApi"]
 
-MAX_PAUSE_S = 30.0
+MAX_PAUSE_S = 10.0
+"""Who would have to wait longer is told so at once: a call has half a minute, and both tries are to fit into it."""
 _JITTER = 0.4
 _AGAIN = frozenset((429, 503))
 
@@ -88,11 +89,11 @@ class PythApi:
             status, said, body = await self._once(method, url, token, sent)
         except Unreachable:
             status, said, body = 0, None, b""
-        if not status or status in _AGAIN:
+        if not status or (status in _AGAIN and (_seconds(said) or 0) <= MAX_PAUSE_S):
             await asyncio.sleep(self._pause(said))
-            status, _, body = await self._once(method, url, token, sent)
+            status, said, body = await self._once(method, url, token, sent)
         if status != 200:
-            raise failure(status, body, token)
+            raise failure(status, body, token, _seconds(said))
         try:
             return await asyncio.to_thread(_large, body) if len(body) > _LARGE else orjson.loads(body)
         except (ValueError, RecursionError) as error:  # both parsers' own are ValueErrors
@@ -150,7 +151,7 @@ class PythApi:
         """Before the second try: what the service asks for, or about half a second."""
         asked_s = _seconds(said)
         jitter = 1 + random.random() * _JITTER  # noqa: S311 - it spreads retries, and keeps no secret
-        return self._settings.retry_s * jitter if asked_s is None else min(asked_s, MAX_PAUSE_S)
+        return self._settings.retry_s * jitter if asked_s is None else asked_s
 
     def _opened(self) -> httpcore2.AsyncConnectionPool:
         """What httpx2's own client sends with.
@@ -202,8 +203,18 @@ _LARGE = 500_000
 """Bytes that are parsed on a thread, and by the standard library: orjson would take twelve times as much memory."""
 
 
+_EXACT_DIGITS = 18
+
+
 def _large(body: bytes) -> Any:
-    return json.loads(body, parse_constant=_no_number)
+    return json.loads(body, parse_constant=_no_number, parse_int=_integer)
+
+
+def _integer(digits: str) -> int | float:
+    """As orjson reads it: what is beyond 64 bits, and could not be written again, is a float."""
+    if len(digits) <= _EXACT_DIGITS:
+        return int(digits)
+    return orjson.loads(digits)  # type: ignore[no-any-return]
 
 
 def _no_number(name: str) -> Any:
@@ -214,11 +225,11 @@ def _seconds(said: str | None) -> float | None:
     """What `Retry-After` says: seconds, or a date; None where it says nothing that can be read."""
     if said is None:
         return None
-    if said.strip().isdigit():
+    if said.isascii() and said.strip().isdigit():
         return float(said)
     try:
         at = parsedate_to_datetime(said)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     return max((at - datetime.now(UTC)).total_seconds(), 0.0)

@@ -5,7 +5,9 @@ What they say of a failure is plain text of theirs; it is shortened, and cleared
 
 from __future__ import annotations
 
+import math
 import re
+from typing import Any
 
 import orjson
 
@@ -53,11 +55,12 @@ class UnknownFeed(QueryFailed):
 
 
 class Refused(QueryFailed):
-    """The service does not take what it was asked, and says why."""
+    """The service does not take what it was asked, and says why; a feed that is not published yet is none yet."""
 
     def __init__(self, reason: str) -> None:
+        self.is_unready = reason.lower().startswith("not ready")
         super().__init__(f"Pyth Pro refused the request: {reason or 'it does not say why'}", source=SOURCE,
-                         type="invalid_input")  # fmt: skip
+                         type="not_found" if self.is_unready else "invalid_input")  # fmt: skip
         self.reason = reason
 
 
@@ -80,8 +83,8 @@ _NAMED = re.compile(r"feed:? (\d{1,12})", re.IGNORECASE)
 _BEARER = re.compile(r"bearer\s+\S+", re.IGNORECASE)
 
 
-def failure(status: int, body: bytes, token: str | None) -> SourceError:
-    """What an answer of this status means."""
+def failure(status: int, body: bytes, token: str | None, wait_s: float | None = None) -> SourceError:
+    """What an answer of this status means, which says to try again after so long."""
     reason = _reason(body, token)
     named = _NAMED.search(reason)
     feed_id = int(named[1]) if named else None
@@ -95,12 +98,24 @@ def failure(status: int, body: bytes, token: str | None) -> SourceError:
     elif status in (400, 422):
         error = Refused(reason)
     elif status == 429:
-        error = Busy("Pyth Pro takes no more calls for now; wait a little and try again.", source=SOURCE,
-                     type="rate_limited")  # fmt: skip
+        told = f"Pyth Pro takes no more calls for now; {_later(wait_s, 'wait a little and try again')}."
+        error = Busy(told, source=SOURCE, type="rate_limited", **_waiting(wait_s))
     else:
-        error = Unreachable(f"Pyth Pro API failed (status {status}); try again later.", source=SOURCE)
+        told = f"Pyth Pro API failed (status {status}); {_later(wait_s, 'try again later')}."
+        error = Unreachable(told, source=SOURCE, **_waiting(wait_s))
     error.__cause__ = RuntimeError(f"{status}: {reason}")
     return error
+
+
+_LONGEST_S = 86_400
+
+
+def _waiting(wait_s: float | None) -> dict[str, Any]:
+    return {} if not wait_s else {"retry_after_s": math.ceil(min(wait_s, _LONGEST_S))}
+
+
+def _later(wait_s: float | None, words: str) -> str:
+    return "try again in {retry_after_s} s".format(**waiting) if (waiting := _waiting(wait_s)) else words
 
 
 def _reason(body: bytes, token: str | None) -> str:

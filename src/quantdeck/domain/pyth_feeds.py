@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from quantdeck.domain.symbols import UnknownSymbolError, pair
 
@@ -44,7 +44,7 @@ def read_feed(row: Any) -> Feed | None:
     if not isinstance(row, dict):
         return None
     number, symbol = row.get("pyth_lazer_id"), row.get("symbol")
-    if not isinstance(number, int) or isinstance(number, bool) or not isinstance(symbol, str) or not symbol:
+    if not _is_integer(number, 1, 2**32) or not isinstance(symbol, str) or not symbol:
         return None
     exponent = row.get("exponent")
     return Feed(
@@ -54,7 +54,7 @@ def read_feed(row: Any) -> Feed | None:
         _text(row, "description"),
         _text(row, "asset_type"),
         _text(row, "instrument_type"),
-        exponent if isinstance(exponent, int) and not isinstance(exponent, bool) else None,
+        exponent if _is_integer(exponent, -(2**15), 2**15) else None,
         _text(row, "min_channel"),
         _text(row, "state"),
         _text(row, "hermes_id") or None,
@@ -62,6 +62,11 @@ def read_feed(row: Any) -> Feed | None:
         _text(row, "schedule"),
         _sessions(row.get("market_sessions")),
     )
+
+
+def _is_integer(value: Any, least: int, beyond: int) -> TypeGuard[int]:
+    """Whether a value is one that the service's own type can hold; no answer could carry any."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value < beyond
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:
@@ -146,12 +151,15 @@ class Catalog:
     def resolve(self, text: str) -> Feed:
         """The one feed that is meant: by its symbol, its pair without what stands before it, its name or its base.
 
-        Exact comes before everything. Of several, live ones count before others and spot before other instruments;
-        what is then left must be one. Raises Unresolved.
+        Exact comes before everything, and the whole before its end. Of several, live ones count before others and spot
+        before other instruments; what is then left must be one. Raises Unresolved.
         """
         said = text.strip()[:_LONGEST]
         if feed := self._by_symbol.get(said):
             return feed
+        ending = self._by_ending.get(said.lower(), [])
+        if len(whole := [feed for feed in ending if len(feed.symbol) == len(said)]) == 1:
+            return whole[0]
         for candidates in (find(said) for find in self._ways):
             if candidates:
                 return _the_one(said, candidates)
@@ -167,7 +175,7 @@ class Catalog:
 
     def _matching(self, query: str, asset_type: str) -> tuple[Feed, ...]:
         """Feeds in whose texts all words of the query occur; first those that it names, then live ones, then by id."""
-        words, whole = query.lower().split(), query.strip().lower()
+        words, whole = set(query.lower().split()), query.strip().lower()
         kind = asset_type.strip().lower()
         found = [
             feed

@@ -59,7 +59,8 @@ def basis_points(part: Any, whole: Any) -> float | None:
     of, all_of = exact(part), exact(whole)
     if of is None or not all_of:
         return None
-    return float(round(Decimal(of) * 10_000 / abs(Decimal(all_of)), 2))
+    with localcontext(prec=2 * _DIGITS + _LARGEST_EXPONENT):
+        return float(round(Decimal(of) * 10_000 / abs(Decimal(all_of)), 2))
 
 
 def microseconds(timestamp: float) -> int:

@@ -45,7 +45,7 @@ class Schedule:
     def state(self, instant: datetime) -> MarketState:
         """At an instant; its stretches are whole minutes, begin included and end not."""
         local = instant.astimezone(self.zone).date()
-        opened = _joined([stretch for ahead in range(-1, _LOOK_DAYS) for stretch in self._of(local, ahead)])
+        opened = _joined([stretch for ahead in range(_LOOK_DAYS) for stretch in self._of(local, ahead)])
         for begins, ends in opened:
             if instant < begins:
                 return MarketState(is_open=False, changes_at=begins)

@@ -46,9 +46,9 @@ def event_of(call: Call, outcome: Answer | RpcFailure) -> Event:
         "cached": call.cached,
     }
     if isinstance(outcome, RpcFailure):
-        event |= _failure(outcome.status, outcome.code or str(outcome.number), outcome.message)
+        event |= _failure(call, outcome.status, outcome.code or str(outcome.number), outcome.message)
     elif outcome.is_error and outcome.code is not None:
-        event |= _failure(outcome.status, outcome.code, _sentence(outcome))
+        event |= _failure(call, outcome.status, outcome.code, _sentence(outcome))
     if call.correlation_id:
         event["correlation_id"] = call.correlation_id
     if call.user_agent:
@@ -65,8 +65,9 @@ def _hashed(peer: str) -> str:
     return digest(peer)[:8]
 
 
-def _failure(status: int, code: str, message: str) -> Event:
-    kind = _KINDS.get(status) or ("invalid_input" if status < 500 else "upstream")
+def _failure(call: Call, status: int, code: str, message: str) -> Event:
+    is_theirs = status >= 500 or (status == 429 and "failed_source" in call.notes)
+    kind = _KINDS.get(status) or ("upstream" if is_theirs else "invalid_input")
     return {"status": "error", "error_type": kind, "error_code": code, "error_message": message}
 
 

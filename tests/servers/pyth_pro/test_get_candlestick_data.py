@@ -121,6 +121,7 @@ async def test_the_default_channel_is_a_setting(pyth):
     "times, said",
     [
         ({"from": THEN_S * 1000, "to": THEN_S * 1000 + 60_000}, "milliseconds"),
+        ({"from": THEN_S, "to": THEN_S * 1000}, "milliseconds"),
         ({"from": THEN_S, "to": THEN_S - 1}, "later than to"),
     ],
 )
@@ -146,6 +147,13 @@ async def test_no_candles_name_the_feed_and_the_range(pyth, candles):
     kind, said = await ask.refused("get_candlestick_data", **asked())
     assert kind == "not_found"
     assert said.startswith("No candles of Crypto.BTC/USD at resolution 1 between 2025-06-15T15:06:40Z and ")
+
+
+async def test_a_feed_that_is_not_published_yet_is_not_found_yet(pyth):
+    answer = (400, b"not ready. Currently in coming_soon state")
+    ask = await pyth(stub=PythStub(failing=[answer], on_path="/history"))
+    kind, said = await ask.refused("get_candlestick_data", **asked(symbol="SOON/USD"))
+    assert (kind, "not ready. Currently in coming_soon state" in said) == ("not_found", True)
 
 
 async def test_a_history_that_wants_a_token_says_so_in_the_specs_words(pyth):

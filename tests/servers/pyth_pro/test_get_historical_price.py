@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 from mcp.shared.exceptions import MCPError
 
 from tests.servers.pyth_pro.conftest import THEN_S
 from tests.support.contracts import contract_of
-from tests.support.pyth_stub import NOBODYS, PARTLY, PythStub
+from tests.support.pyth_stub import NOBODYS, PARTLY, TRIAL, PythStub
 
 SPEC = contract_of("pyth")
 TOOL = next(tool for tool in SPEC["tools"] if tool["name"] == "get_historical_price")
@@ -153,9 +154,60 @@ async def test_a_row_without_a_price_has_nothing_to_show(pyth):
     assert (row["price"], "display_price" in row, "confidence_bps" in row) == (None, False, False)
 
 
+@pytest.mark.parametrize("unit", [1, 1000, 1_000_000])
+async def test_at_a_fixed_clock_a_row_of_later_is_none(pyth, unit):
+    ask = await pyth(clock="2025-06-15T16:00:00Z")
+    rows = [
+        {"price_feed_id": 1, "price": 5, "publish_time": (THEN_S + 86_400) * unit},
+        {"price_feed_id": 2, "price": 5, "publish_time": THEN_S * unit},
+        {"price_feed_id": 6, "price": 5, "publish_time": None},
+    ]
+    ask.stub.failing, ask.stub.on_path = [(200, orjson.dumps(rows))], "/price"
+    body = await ask("get_historical_price", ids=[1, 2, 6], timestamp=THEN_S)
+    assert [row["price_feed_id"] for row in body["prices"]] == [2, 6]
+    assert [left["price_feed_id"] for left in body["missing"]] == [1]
+
+
 async def test_at_a_fixed_clock_nothing_later_is_asked(pyth):
     ask = await pyth(clock="2025-06-15T16:00:00Z")
     kind, said = await ask.refused("get_historical_price", ids=[1], timestamp=THEN_S + 86_400)
     assert (kind, "2025-06-15T16:00:00Z" in said) == ("invalid_input", True)
     assert "/price" not in "".join(ask.stub.asked)
     assert (await ask("get_historical_price", ids=[1], timestamp=THEN_S))["count"] == 1
+
+
+@pytest.mark.parametrize("timestamp, is_open", [(THEN_S, False), (1_750_086_000, True)])  # a Sunday, and a Monday
+async def test_whether_a_market_was_open_is_told_of_the_time_that_was_asked(pyth, timestamp, is_open):
+    ask = await pyth()
+    (row,) = (await ask("get_historical_price", symbols=["AAPL"], timestamp=timestamp))["prices"]
+    assert row["market_open"] is is_open
+
+
+async def test_a_row_without_an_exponent_has_the_lists(pyth):
+    rows = orjson.dumps([{"price_feed_id": 1, "price": 5}])
+    ask = await pyth(stub=PythStub(failing=[(200, rows)], on_path="/price"))
+    (row,) = (await ask("get_historical_price", ids=[1], timestamp=THEN_S))["prices"]
+    assert row["display_price"] == "0.00000005"
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**32])
+async def test_what_can_be_no_id_is_refused(pyth, number):
+    ask = await pyth()
+    kind, said = await ask.refused("get_historical_price", ids=[1, number], timestamp=THEN_S)
+    assert (kind, f"{number} is none" in said, ask.stub.asked) == ("invalid_input", True, [])
+
+
+async def test_of_several_feeds_the_slowest_says_on_which_channel_they_are_asked(pyth):
+    ask = await pyth(channel="fixed_rate@50ms")
+    body = await ask("get_historical_price", symbols=["XAU/USD", "PYTHOIL/USD", "BTC/USD"], timestamp=THEN_S)
+    assert (body["channel"], body["count"]) == ("fixed_rate@1000ms", 3)
+
+
+async def test_answers_on_trial_say_so_whatever_was_asked(pyth):
+    ask = await pyth("", server_token=TRIAL, stub=PythStub(covered={TRIAL: None}))
+    candles = {"symbol": "BTC/USD", "resolution": "1", "from": THEN_S, "to": THEN_S + 600}
+    for body in (
+        await ask("get_historical_price", ids=[1], timestamp=THEN_S),
+        await ask("get_candlestick_data", **candles),
+    ):
+        assert body["trial_notice"] == SPEC["watermark"]

@@ -86,6 +86,24 @@ async def test_a_feed_that_the_token_does_not_cover_hides_no_other_however_many_
     assert sum(path.endswith("latest_price") for path in ask.stub.asked) == 3
 
 
+async def test_a_refusal_that_names_no_feed_hides_none_that_the_token_covers(pyth):
+    ask = await pyth(PARTLY, stub=PythStub(failing=[(403, b"Not entitled to some of these")], on_path="/latest_price"))
+    body = await ask("get_latest_price", ids=[327, 1])
+    assert [row["priceFeedId"] for row in body["priceFeeds"]] == [1]
+    assert [left["reason"] for left in body["not_entitled"]] == ["not covered by this token"]
+    ask.stub.failing = [(403, b"Not entitled at all")]
+    kind, said = await ask.refused("get_latest_price", ids=[1])
+    assert (kind, said) == ("entitlement", "Your Pyth Pro access token does not cover this: Not entitled at all")
+
+
+async def test_ids_that_there_are_none_of_hide_no_other_however_many_there_are(pyth):
+    ask = await pyth()
+    body = await ask("get_latest_price", ids=[*range(70_000, 70_040), 1])
+    assert [row["priceFeedId"] for row in body["priceFeeds"]] == [1]
+    assert len(body["missing"]) == 40
+    assert sum(path.endswith("latest_price") for path in ask.stub.asked) == 3
+
+
 async def test_if_it_covers_none_the_reason_is_told(pyth):
     ask = await pyth(PARTLY)
     kind, said = await ask.refused("get_latest_price", symbols=["EUR/USD"])
@@ -203,6 +221,11 @@ async def test_who_has_no_token_is_lent_one_where_there_is_one_and_told_so(pyth)
     assert body["trial_notice"] == SPEC["watermark"]
     (event,) = ask.events
     assert (event["is_trial"], event["has_token"], event["token_hash"]) == (True, False, "")
+
+
+async def test_a_token_for_trial_that_is_none_is_not_said_to_be_the_callers(pyth):
+    ask = await pyth("", server_token=NOBODYS)
+    assert await ask.refused("get_latest_price", ids=[1]) == ("auth", SPEC["errors"]["missing_token"])
 
 
 async def test_who_has_a_token_uses_it(pyth):

@@ -135,3 +135,11 @@ async def test_the_log_says_what_was_asked(pyth):
     assert event["api_latency_ms"] > 0
     assert len(event["token_hash"]) == 8
     assert len(FEEDS) > 1
+
+
+@pytest.mark.parametrize("filters", [{"query": "u " * 101}, {"asset_type": "x" * 201}])
+async def test_a_filter_that_nobody_would_write_is_refused_before_anything_is_looked_for(pyth, filters):
+    ask = await pyth()
+    kind, said = await ask.refused("get_symbols", **filters)
+    assert (kind, "at most 200 characters" in said, ask.stub.asked) == ("invalid_input", True, [])
+    assert (await ask("get_symbols", query="btc " * 50))["count"] == 2

@@ -57,6 +57,13 @@ async def test_a_blank_token_is_none(pyth, token):
     assert [(event["has_token"], event["token_hash"]) for event in ask.events] == [(False, "")] * 2
 
 
+async def test_a_service_that_takes_no_more_calls_has_failed_and_nobodys_input_was_invalid(pyth):
+    ask = await pyth(stub=PythStub(failing=[(429, b"", {"retry-after": "99"})], on_path="/latest_price"))
+    kind, said = await ask.refused("get_latest_price", ids=[1])
+    assert (kind, said) == ("rate_limited", "Pyth Pro takes no more calls for now; try again in 99 s.")
+    assert (ask.events[0]["error_type"], ask.events[0]["error_code"]) == ("upstream", "rate_limited")
+
+
 def made(_):
     return (load("pyth-pro"),)
 
@@ -116,3 +123,15 @@ async def test_trial_calls_are_counted_for_who_makes_up_sessions_too(tmp_path):
             told.append((await server.rest("get_latest_price", headers, arguments={"ids": [1]})).status_code)
         assert told == [200, 200, 429]
         assert 'mcp_rate_limit_hits_total{client="' in (await server.http.get("/metrics")).text
+
+
+async def test_each_session_has_trial_calls_of_its_own(tmp_path):
+    async with (
+        PythStub(covered={TRIAL: None}).serving() as stub,
+        served(tmp_path, make=made, pyth=group(stub, server_token=TRIAL, trial_rate_limit=1)) as server,
+    ):
+        failed = []
+        for _ in range(2):
+            async with server.client("legacy") as client:
+                failed += [(await client.call_tool("get_latest_price", {"ids": [1]})).is_error for _ in range(2)]
+        assert failed == [False, True, False, True]

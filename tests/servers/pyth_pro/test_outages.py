@@ -118,6 +118,13 @@ async def test_the_router_keeps_prices_too(pyth):
     assert (asked["timestamp"], asked["priceFeedIds"]) == (THEN_S * 1_000_000 + 200_000, [112, 1])
 
 
+async def test_the_router_is_asked_for_a_history_that_is_busy_too(pyth):
+    busy = (429, b"", {"retry-after": "99"})
+    ask = await pyth(stub=PythStub(failing=[busy], on_path="00ms/price"))
+    (row,) = (await ask("get_historical_price", ids=[1], timestamp=THEN_S))["prices"]
+    assert row["served_by"] == "router"
+
+
 async def test_without_a_token_there_is_no_router(pyth):
     ask = await pyth("", stub=without_the_history())
     kind, _ = await ask.refused("get_historical_price", ids=[1], timestamp=THEN_S)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
+from mcp_types import ResourceTemplateReference
 
 from quantdeck.servers import load
 from quantdeck.settings import Pyth
 from tests.support.contracts import contract_of
 from tests.support.hunt import MARK
 from tests.support.over_http import body_of, call, modern, modern_headers, served
-from tests.support.pyth_stub import KEY, NOBODYS, PARTLY, PythStub
+from tests.support.pyth_stub import FEEDS, KEY, NOBODYS, PARTLY, PythStub
 
 ERRORS = contract_of("pyth")["errors"]
 ASKED = {"ids": [1]}
@@ -108,3 +110,23 @@ async def test_a_blank_header_is_none(tmp_path):
         answer = await server.rest("get_latest_price", {"X-Pyth-Access-Token": ""}, arguments=ASKED)
         assert answer.status_code == 200
         assert used(stub) == f"Bearer {KEY}"
+
+
+async def test_what_a_token_alone_may_see_is_in_nobody_elses_answer(tmp_path):
+    """By the tool, by the resource, which is kept for a day, and by the completion."""
+    pro_only = frozenset({327, 3183})  # all that there is of currencies
+    async with PythStub(pro_only=pro_only).serving() as stub, served(tmp_path, make=made, pyth=group(stub)) as server:
+        ref = ResourceTemplateReference(uri="pyth://feeds/{asset_type}")
+        seen = []
+        for token in ("", KEY, PARTLY, KEY, ""):
+            server.http.headers["x-pyth-access-token"] = token
+            async with server.client("auto") as client:
+                found = (await client.call_tool("get_symbols", {"asset_type": "fx"})).structured_content
+                (listed,) = (await client.read_resource("pyth://feeds")).contents
+                kinds = (await client.complete(ref, {"name": "asset_type", "value": "f"})).completion.values
+                price = await client.call_tool("get_latest_price", {"symbols": ["FX.EUR/USD"]})
+            whole = orjson.loads(listed.text)["count"]  # type: ignore[union-attr]
+            seen.append((found["count"], whole, kinds, price.is_error))
+        public, whole = len(FEEDS) - len(pro_only), len(FEEDS)
+        without, with_all = (0, public, ["funding-rate"], True), (2, whole, ["funding-rate", "fx"], False)
+        assert seen == [without, with_all, without, with_all, without]

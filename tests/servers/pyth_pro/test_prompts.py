@@ -59,11 +59,30 @@ async def test_the_call_that_an_analysis_begins_with_works_as_it_is_written(pyth
     assert (body["truncated"], 0 < body["count"] <= 500) == (False, True)
 
 
-@pytest.mark.parametrize("period", ["soon", "0d", "", "-7d", "7 decades"])
+@pytest.mark.parametrize("period", ["soon", "0d", "-7d", "7 decades"])
 async def test_a_period_that_is_none_is_refused(pyth, period):
     ask = await pyth()
     with pytest.raises(MCPError, match="Invalid period"):
         await told(ask, "price_analysis", symbol="BTC/USD", period=period)
+
+
+async def test_what_a_form_left_blank_is_the_default_or_asked_for(pyth):
+    ask = await pyth(clock="2026-06-01T12:00:00Z")
+    assert await told(ask, "price_analysis", symbol="BTC/USD", period=" ") == await told(
+        ask, "price_analysis", symbol="BTC/USD", period="7d"
+    )
+    assert await told(ask, "market_snapshot", assets=" ") == await told(ask, "market_snapshot")
+    for name, arguments in (("price_analysis", {"symbol": ' "\n'}), ("setup_pyth_pro", {"stack": ""})):
+        with pytest.raises(MCPError, match=f"argument {next(iter(arguments))} is blank"):
+            await told(ask, name, **arguments)
+
+
+@pytest.mark.parametrize("symbol", ["BTC\\", 'BTC\\"}', "BTC{}"])
+async def test_whatever_the_symbol_is_the_call_that_is_written_down_is_one(pyth, symbol):
+    ask = await pyth()
+    text = await told(ask, "price_analysis", symbol=symbol)
+    written, _ = json.JSONDecoder().raw_decode(text[text.index("{", text.index("get_candlestick_data")) :])
+    assert written["symbol"] == symbol.replace('"', "")
 
 
 async def test_what_a_user_typed_stays_one_line_of_the_prompt(pyth):

@@ -6,9 +6,15 @@ import re
 
 import orjson
 import pytest
+from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ResourceTemplateReference
 
+from quantdeck.app import open_app
+from quantdeck.servers import load
+from quantdeck.settings import Settings
+from quantdeck.transports.mcp import mcp_server
+from quantdeck.transports.watchers import Watchers
 from tests.support.contracts import contract_of
 from tests.support.pyth_stub import FEEDS, KEY, PythStub
 
@@ -61,6 +67,14 @@ async def test_an_asset_type_that_there_is_none_of_is_not_found_and_the_others_a
         await read(ask, "pyth://feeds/stonks")
 
 
+@pytest.mark.parametrize("uri", ["pyth://feeds/", "pyth://feeds/%20", f"pyth://feeds/{'x' * 500}"])
+async def test_no_asset_type_is_none_that_feeds_have(pyth, uri):
+    ask = await pyth()
+    with pytest.raises(MCPError, match="No feed has the asset type") as refused:
+        await read(ask, uri)
+    assert len(str(refused.value)) < 300
+
+
 async def test_asset_types_are_completed(pyth):
     ask = await pyth()
     ref = ResourceTemplateReference(uri="pyth://feeds/{asset_type}")
@@ -74,6 +88,7 @@ async def test_what_the_services_say_of_themselves_is_passed_on(pyth):
     ask = await pyth()
     assert orjson.loads(await read(ask, "pyth://schema/openapi/rest"))["openapi"] == "3.1.0"
     assert orjson.loads(await read(ask, "pyth://schema/openapi/history"))["info"]["title"] == "/docs/v1/openapi.json"
+    assert all(event["api_latency_ms"] > 0 for event in ask.events)
     config = orjson.loads(await read(ask, "pyth://tradingview/config"))
     assert config["supports_search"] is True
     assert ask.stub.asked[-1] == "/v1/fixed_rate@200ms/config"
@@ -94,3 +109,15 @@ async def test_what_is_out_of_reach_is_unavailable_for_now_and_not_kept(pyth, ur
     assert KEY not in str(failed.value)
     if "feeds" not in uri:  # whose outage is remembered for a moment
         assert await read(ask, uri)
+
+
+async def test_what_a_demo_world_has_not_it_does_not_promise_for_later(tmp_path):
+    servers, settings = (load("pyth-pro"),), Settings(home=tmp_path)
+    settings.demo_mark.write_text('{"seed": 7}')
+    async with (
+        open_app(settings, servers) as app,
+        Client(mcp_server(app, servers, Watchers()), mode="auto", raise_exceptions=True) as client,
+    ):
+        with pytest.raises(MCPError, match="The demo world has no rest service to describe") as refused:
+            await client.read_resource("pyth://schema/openapi/rest")
+    assert "again" not in str(refused.value)

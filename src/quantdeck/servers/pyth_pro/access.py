@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from quantdeck.core.call import Call
 from quantdeck.dialects.pyth import RATE_LIMITED, log_fields
 from quantdeck.settings import Pyth as Settings
-from quantdeck.sources.pyth import clean_token
+from quantdeck.sources.pyth import InvalidToken, clean_token
 
 __all__ = ["WATERMARK", "Access"]
 
@@ -65,6 +65,10 @@ class Access:
         begun = time.perf_counter()
         try:
             return await answer
+        except InvalidToken:
+            if self.is_trial:  # the caller has none to check
+                raise InvalidToken(missing=True) from None
+            raise
         finally:
             took_ms = (time.perf_counter() - begun) * 1000
             self.note(api_latency_ms=round(self._call.notes["api_latency_ms"] + took_ms, 3))

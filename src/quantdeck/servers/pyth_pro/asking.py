@@ -45,6 +45,7 @@ _ROUNDS = 12
 _NAMED = 8
 _LONGEST = 120
 _NOT_READY = ("beta", "coming_soon")
+_UNKNOWN = "no such feed"
 
 
 def feed_not_found(symbol: str | int) -> str:
@@ -245,34 +246,42 @@ async def answered(pyth: Pyth, access: Access, asked: Question, ask: Callable[[l
         try:
             return await access.timed(ask(left))
         except NotEntitled as error:
-            if error.feed_id is None or error.feed_id not in left:
+            if not (refused := await _refused(pyth, access, asked, error)):
                 raise
-            if asked.refused:  # a second one: there may be many, and the service names one at a time
-                asked.refused |= dict.fromkeys(await _not_covered(pyth, access, asked), "not covered by this token")
-            asked.refused[error.feed_id] = error.reason
+            asked.refused |= refused
         except UnknownFeed as error:
-            unknown = [key for key in left if key == error.feed_id] or _not_listed(asked, left)
-            if not unknown:
+            if not (unknown := _unknown(asked, error)):
                 raise
-            asked.missing |= dict.fromkeys(unknown, "no such feed")
+            asked.missing |= dict.fromkeys(unknown, _UNKNOWN)
         except Refused as error:
-            if not asked.by_symbol:
+            if not asked.by_symbol or error.is_unready:
                 raise
             raise INVALID_INPUT(f"{_IN_FULL}. {error.message}", symbols=left[:_NAMED]) from None
     raise _nothing_left(asked)
 
 
-async def _not_covered(pyth: Pyth, access: Access, asked: Question) -> list[int | str]:
-    """Those of the feeds that the token's own list does not have; none where that list cannot be had."""
+async def _refused(pyth: Pyth, access: Access, asked: Question, error: NotEntitled) -> dict[int | str, str]:
+    """The feed that is named, with the reason, and those that the token's own list does not have.
+
+    The service names one at a time, or none; that list is asked for where there may be more.
+    """
+    named = dict.fromkeys((key for key in asked.left() if key == error.feed_id), error.reason)
+    if named and not asked.refused:
+        return named
     try:
         covered = await access.timed(pyth.covered(token=asked.token))
     except SourceError:
-        return []
-    return [key for key in asked.left() if key not in covered]
+        return named
+    others = [key for key in asked.left() if isinstance(key, int) and key not in covered]
+    return dict.fromkeys(others, "not covered by this token") | named
 
 
-def _not_listed(asked: Question, keys: list[Any]) -> list[Any]:
-    return [key for key in keys if asked.catalog is not None and key not in asked.catalog.by_id]
+def _unknown(asked: Question, error: UnknownFeed) -> list[int | str]:
+    """The feed that is named; if it is not the first, or none is named, all that the list of feeds does not have."""
+    named = [key for key in asked.left() if key == error.feed_id]
+    if (named and _UNKNOWN not in asked.missing.values()) or asked.catalog is None:
+        return named
+    return named + [key for key in asked.left() if key not in asked.catalog.by_id]
 
 
 def _nothing_left(asked: Question) -> ToolError:
@@ -281,5 +290,5 @@ def _nothing_left(asked: Question) -> ToolError:
         told = f"Your Pyth Pro access token does not cover {asked.name(number)}: {why}."
         return ENTITLEMENT(told, not_entitled=list(asked.refused))
     number, why = next(iter(asked.missing.items()))
-    told = feed_not_found(asked.name(number)) if why == "no such feed" else f"{asked.name(number)} is {why}."
+    told = feed_not_found(asked.name(number)) if why == _UNKNOWN else f"{asked.name(number)} is {why}."
     return NOT_FOUND(told, missing=list(asked.missing))

@@ -15,7 +15,7 @@ from quantdeck.dialects.pyth import pyth as spec
 from quantdeck.domain.pyth_numbers import HISTORY_BEGAN, channel_step_us, exact, iso_of_us, microseconds
 from quantdeck.servers.pyth_pro.access import WATERMARK, Access
 from quantdeck.servers.pyth_pro.asking import Channel, LeftOut, Question, answered, question
-from quantdeck.servers.pyth_pro.showing import Meaning, market_state, shown, sound
+from quantdeck.servers.pyth_pro.showing import Meaning, kinds_of, market_state, shown, sound
 from quantdeck.sources.pyth import Pyth, UnknownFeed
 
 NO_PRICE = (
@@ -48,6 +48,9 @@ class HistoricalPrice(Meaning):
     exponent: NotRequired[Number]
     publisher_count: NotRequired[Number]
     served_by: NotRequired[Annotated[str, Field(description="router: the history was out of reach")]]
+
+
+_KINDS = kinds_of(HistoricalPrice)
 
 
 class HistoricalPrices(TypedDict):
@@ -147,7 +150,7 @@ _LAST_US = 253_402_300_800_000_000
 
 
 def _row(row: dict[str, Any], asked: Question, at: Now) -> dict[str, Any]:
-    told = sound(row, HistoricalPrice.__annotations__)
+    told = sound(row, _KINDS)
     number = exact(row["price_feed_id"])
     feed = asked.feeds.get(number or 0)
     exponent = told.get("exponent")

@@ -16,7 +16,7 @@ from quantdeck.domain.pyth_types import snake
 from quantdeck.servers.pyth_pro.access import WATERMARK, Access
 from quantdeck.servers.pyth_pro.asking import Channel, LeftOut, Question, answered, question
 from quantdeck.servers.pyth_pro.get_historical_price import unique
-from quantdeck.servers.pyth_pro.showing import Meaning, market_state, shown, sound
+from quantdeck.servers.pyth_pro.showing import Meaning, kinds_of, market_state, shown, sound
 from quantdeck.sources.pyth import KeyTypes, Pyth
 
 DEFAULTS = ("price", "bestBidPrice", "bestAskPrice", "confidence", "exponent", "publisherCount")
@@ -55,6 +55,9 @@ class LatestPrice(Meaning):
     is_fresh: NotRequired[Annotated[bool, Field(description="False: an old price is carried on")]]
 
 
+_KINDS = kinds_of(LatestPrice)
+
+
 class LatestPrices(TypedDict):
     timestampUs: str | int
     priceFeeds: list[LatestPrice]
@@ -64,6 +67,9 @@ class LatestPrices(TypedDict):
     not_entitled: NotRequired[list[LeftOut]]
     note: NotRequired[str]
     trial_notice: NotRequired[str]
+
+
+_OURS = LatestPrices.__annotations__.keys() - {"timestampUs"}
 
 
 @spec.tool()
@@ -113,7 +119,7 @@ async def get_latest_price(
     access.note(num_feeds_returned=asked.settle(rows, "priceFeedId", _why_missing))
     hidden = frozenset() if properties is None else frozenset(_ALWAYS) - frozenset(wanted)
     answer: Any = {
-        **{name: held for name, held in told.items() if name not in _SIGNED},
+        **{name: held for name, held in told.items() if name not in _SIGNED and name not in _OURS},
         "priceFeeds": [_row(row, told.get("timestampUs"), asked, now, hidden) for row in rows],
         **asked.told(),
         **({"trial_notice": WATERMARK} if access.is_trial else {}),
@@ -144,7 +150,7 @@ def _why_missing(feed: Feed | None) -> str:
 
 
 def _row(row: dict[str, Any], at_us: Any, asked: Question, now: Now, hidden: frozenset[str]) -> dict[str, Any]:
-    told = sound(row, LatestPrice.__annotations__)
+    told = sound(row, _KINDS)
     number = exact(row["priceFeedId"])
     feed = asked.feeds.get(number or 0)
     exponent = told.get("exponent", None if feed is None else feed.exponent)

@@ -9,11 +9,15 @@ from typing_extensions import TypedDict
 
 from quantdeck.core.clock import Now
 from quantdeck.dialects.bars import Format
+from quantdeck.dialects.pyth import INVALID_INPUT
 from quantdeck.dialects.pyth import pyth as spec
 from quantdeck.domain.pyth_feeds import Feed
 from quantdeck.servers.pyth_pro.access import Access
 from quantdeck.servers.pyth_pro.showing import market_state
 from quantdeck.sources.pyth import Pyth
+
+_LONGEST = 200
+"""Signs of a filter: it is looked for in every feed, and kept with what was found."""
 
 
 class Symbol(TypedDict):
@@ -80,6 +84,8 @@ async def get_symbols(
     Use this FIRST: it finds the symbols and ids that get_latest_price, get_historical_price and get_candlestick_data
     take. Filter by asset type, or by words of name, symbol and description; next_offset begins the next page.
     """
+    if max(len(query or ""), len(asset_type or "")) > _LONGEST:
+        raise INVALID_INPUT(f"A filter has at most {_LONGEST} characters; give a word or two of what is looked for.")
     catalog = await access.timed(pyth.catalog(token=access.token))
     found = catalog.matching(query or "", asset_type or "")
     page = found[offset : offset + limit]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Annotated
 
@@ -57,11 +58,12 @@ async def price_analysis(
     period: Annotated[str, Field(description="How far back: 24h, 7d (the default), 30d, 90d, 1y")] = "7d",
 ) -> str:
     """Analyze recent price action for any Pyth Pro feed. Shows OHLC data, price change, high/low range, and basic statistics over a configurable time period."""  # noqa: E501 - the spec's sentence
+    symbol, period = _said(symbol, "symbol", "BTC/USD"), _plain(period) or _PERIODS[1]
     span_s = _seconds(period)
     end_s = int(now.timestamp())
     resolution = next((name for name, step_s in RESOLUTIONS.items() if span_s / step_s <= _MOST_CANDLES), "M")
-    asked = f'{{"symbol": "{_plain(symbol)}", "resolution": "{resolution}", "from": {end_s - span_s}, "to": {end_s}}}'
-    return f"""Analyse the price of {_plain(symbol)} over {_plain(period)}, up to {iso(now)}.
+    asked = json.dumps({"symbol": symbol, "resolution": resolution, "from": end_s - span_s, "to": end_s})
+    return f"""Analyse the price of {symbol} over {period}, up to {iso(now)}.
 
 1. Call get_candlestick_data with {asked}. If the symbol is ambiguous or unknown, call get_symbols and take the \
 feed that is meant.
@@ -82,7 +84,7 @@ async def setup_pyth_pro(
     stack: Annotated[str, Field(description="Language, framework or chain to integrate with, such as Next.js")],
 ) -> str:
     """Generate a complete Pyth Pro integration guide tailored to your tech stack. Includes SDK installation, connection code, price subscription setup, and on-chain verification."""  # noqa: E501 - the spec's sentence
-    return f"""Write a guide to integrating Pyth Pro into: {_plain(stack)}
+    return f"""Write a guide to integrating Pyth Pro into: {_said(stack, "stack", "Next.js")}
 
 1. Read the resource pyth://docs/integration-guide: how a token is obtained, which SDKs there are, and the endpoints.
 2. Read pyth://schema/streaming_payload for the messages, and pyth://schema/errors for what can go wrong.
@@ -95,15 +97,21 @@ exponent; noticing stale prices by feedUpdateTimestamp; reconnecting and handlin
 that is wanted. Never put a token into client-side code or an example: read it from PYTH_PRO_ACCESS_TOKEN."""
 
 
+def _said(text: str, name: str, such_as: str) -> str:
+    if said := _plain(text):
+        return said
+    raise INVALID_INPUT(f"The argument {name} is blank: say what is meant, such as {such_as}.", argument=name)
+
+
 def _plain(text: str) -> str:
     """One line without quotes: what a user typed goes into a prompt as a name, not as another paragraph of it."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).replace('"', "").split())[:_LONGEST]
 
 
 def _seconds(period: str) -> int:
-    said = _PERIOD.fullmatch(period.strip())
+    said = _PERIOD.fullmatch(period)
     if said is None or int(said[1]) < 1:
-        raise INVALID_INPUT(f"Invalid period: {_plain(period)[:40]}. Write a number and h, d, w, m or y, such as 7d.")
+        raise INVALID_INPUT(f"Invalid period: {period[:40]}. Write a number and h, d, w, m or y, such as 7d.")
     return min(int(said[1]) * _UNITS_S[said[2].lower()], 10 * _UNITS_S["y"])
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from quantdeck.core.errors import SourceError
+from quantdeck.core.errors import NotConfigured, SourceError
 from quantdeck.core.server import Resource, ResourceTemplate
 from quantdeck.dialects.pyth import NOT_FOUND, UPSTREAM
 from quantdeck.dialects.pyth import pyth as spec
@@ -28,6 +28,7 @@ DAY_S, HOUR_S, YEAR_S = 86_400, 3_600, 31_536_000
 RETRY_S = 30
 
 _SOON_S = 2.0
+_LONGEST = 40
 _HIDDEN = frozenset(("id", "sessions", "schedule"))
 
 
@@ -60,15 +61,15 @@ async def error_taxonomy() -> str:
 
 
 @spec.readable(cache_s=YEAR_S)
-async def openapi_rest(pyth: Pyth) -> dict[str, Any]:
+async def openapi_rest(pyth: Pyth, access: Access) -> dict[str, Any]:
     """Router API OpenAPI spec"""
-    return await _reached(pyth.document("rest"), "The Router's OpenAPI document")
+    return await _reached(access.timed(pyth.document("rest")), "The Router's OpenAPI document")
 
 
 @spec.readable(cache_s=YEAR_S)
-async def openapi_history(pyth: Pyth) -> dict[str, Any]:
+async def openapi_history(pyth: Pyth, access: Access) -> dict[str, Any]:
     """History API OpenAPI spec"""
-    return await _reached(pyth.document("history"), "The History's OpenAPI document")
+    return await _reached(access.timed(pyth.document("history")), "The History's OpenAPI document")
 
 
 @spec.readable(cache_s=DAY_S)
@@ -86,9 +87,10 @@ async def feeds_of_type(
 ) -> dict[str, Any]:
     """Feeds filtered by asset type (template)"""
     catalog = await _reached(access.timed(pyth.catalog(token=access.token)), "The list of feeds")
-    found = catalog.matching("", asset_type)
+    kind = asset_type.strip()
+    found = catalog.matching("", kind) if 0 < len(kind) <= _LONGEST else ()  # without a kind there are all
     if not found:
-        raise NOT_FOUND(f"No feed has the asset type {asset_type[:40]}. There are: {', '.join(catalog.asset_types)}")
+        raise NOT_FOUND(f"No feed has the asset type {kind[:_LONGEST]}. There are: {', '.join(catalog.asset_types)}")
     return _listed(list(found), catalog.asset_types)
 
 
@@ -102,7 +104,7 @@ async def tradingview_config(pyth: Pyth, access: Access) -> dict[str, Any]:
 async def _reached(answer: Awaitable[T], what: str) -> T:
     try:
         return await answer
-    except InvalidToken:
+    except (InvalidToken, NotConfigured):  # which no waiting will mend
         raise
     except SourceError as error:
         told = f"Unavailable: {what} cannot be had from Pyth just now. Read this resource again in {RETRY_S} seconds."

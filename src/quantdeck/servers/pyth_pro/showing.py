@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, get_args
 
 from pydantic import Field
-from typing_extensions import TypedDict
+from typing_extensions import TypedDict, get_type_hints
 
 from quantdeck.core.clock import Now, iso
 from quantdeck.domain.pyth_feeds import Feed
 from quantdeck.domain.pyth_numbers import basis_points, display
 from quantdeck.domain.pyth_schedules import schedule_of
 
-__all__ = ["Meaning", "market_state", "shown", "sound"]
+__all__ = ["Meaning", "kinds_of", "market_state", "shown", "sound"]
 
 _STATES_KEPT = 2048
 
@@ -37,18 +37,22 @@ class Meaning(TypedDict):
     market_changes_at: NotRequired[str]
 
 
-def sound(row: Mapping[str, Any], typed: Collection[str]) -> dict[str, Any]:
+def kinds_of(told: Any) -> Mapping[str, tuple[type, ...]]:
+    """The types that the members of a TypedDict may have."""
+    return {name: get_args(kind) or (kind,) for name, kind in get_type_hints(told).items()}
+
+
+def sound(row: Mapping[str, Any], kinds: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
     """A row as it was sent, but for members that are nothing of their kind: one bad figure costs no other.
 
-    `typed` has the members of which something is promised; what is said of a row's meaning is ours to say. A whole
+    `kinds` has the members of which something is promised; what is said of a row's meaning is ours to say. A whole
     number may have been sent as a fraction.
     """
-    kept = {name: _whole(value) if name in typed else value for name, value in row.items() if name not in _OURS}
-    return {name: value for name, value in kept.items() if name not in typed or isinstance(value, _FIGURES)}
+    kept = {name: _whole(value) if name in kinds else value for name, value in row.items() if name not in _OURS}
+    return {name: value for name, value in kept.items() if name not in kinds or isinstance(value, kinds[name])}
 
 
 _OURS = frozenset(Meaning.__annotations__)
-_FIGURES = (int, str, type(None))
 _MOST = 2**63
 
 

@@ -18,6 +18,7 @@ from quantdeck.core.clock import Now, iso
 from quantdeck.core.contract import Source
 from quantdeck.core.errors import NotInPast
 from quantdeck.domain.pyth_feeds import Catalog
+from quantdeck.domain.pyth_numbers import exact, microseconds
 from quantdeck.domain.pyth_types import BUILT_IN, KeyTypes
 
 __all__ = [
@@ -96,7 +97,8 @@ class Pyth(Source):
         _refuse_later(at_us / 1_000_000, as_of)
         if at_us / 1_000_000 > as_of.timestamp():
             return []
-        return await self._prices(feeds, at_us, channel, token)
+        rows = await self._prices(feeds, at_us, channel, token)
+        return [row for row in rows if not _is_later(row, as_of)] if as_of.fixed else rows
 
     @abstractmethod
     async def latest(
@@ -143,6 +145,14 @@ def closes_at(opened_s: int, resolution: str) -> float:
     at = datetime.fromtimestamp(opened_s, UTC)
     following = at.replace(day=1, year=at.year + at.month // 12, month=at.month % 12 + 1)
     return following.timestamp()
+
+
+def _is_later(row: Row, as_of: Now) -> bool:
+    """Whether a row says of itself that it is of a later time."""
+    try:
+        return microseconds(exact(row.get("publish_time")) or 0) > as_of.timestamp() * 1_000_000
+    except ValueError:  # it says nothing
+        return False
 
 
 def _refuse_later(at_s: float, as_of: Now) -> None:

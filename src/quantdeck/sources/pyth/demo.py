@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from quantdeck.connections.databases import Databases
 from quantdeck.core.clock import Now
+from quantdeck.core.errors import NotConfigured
 from quantdeck.domain.calendars import market_of
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.demo_instruments import INSTRUMENTS, Instrument
@@ -121,7 +122,8 @@ class DemoPyth(Pyth):
         return {"supported_resolutions": list(RESOLUTIONS), "supports_search": True, "exchanges": []}
 
     async def document(self, which: str) -> Row:
-        raise UnknownFeed(f"the demo world has no service {which} to describe")
+        told = f"The demo world has no {which} service to describe; this resource is there outside of it."
+        raise NotConfigured(told, source=self.source)
 
     async def _candles(
         self, symbol: str, resolution: str, begin_s: int, end_s: int, channel: str, token: str | None, as_of: Now

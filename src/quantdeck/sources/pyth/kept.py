@@ -26,6 +26,7 @@ _FAILED_S = 10.0
 class _Held(Generic[T]):
     task: asyncio.Task[T]
     until: float | None = None  # None while it is on its way
+    has_failed: bool = False
 
 
 class Kept(Generic[T]):
@@ -35,6 +36,10 @@ class Kept(Generic[T]):
         self._keep_s, self._clock = keep_s, clock
         self._held: OrderedDict[str, _Held[T]] = OrderedDict()
 
+    def __len__(self) -> int:
+        """How many keys there are at this moment, with those on their way and those that failed."""
+        return len(self._held)
+
     async def get(self, key: str, load: Callable[[], Awaitable[T]]) -> T:
         """The value of a key; who comes while it is on its way waits for the same."""
         held = self._held.get(key)
@@ -43,9 +48,7 @@ class Kept(Generic[T]):
             held = self._held[key] = _Held(asyncio.get_running_loop().create_task(self._load(key, load)))
             held.task.add_done_callback(_heard)
         self._held.move_to_end(key)
-        value = await asyncio.shield(held.task)
-        self._trim()
-        return value
+        return await asyncio.shield(held.task)
 
     async def close(self) -> None:
         """Break off what is on its way."""
@@ -56,10 +59,10 @@ class Kept(Generic[T]):
         self._held.clear()
 
     async def _load(self, key: str, load: Callable[[], Awaitable[T]]) -> T:
-        keep_s = 0.0
+        keep_s, has_failed = 0.0, True
         try:
             value = await load()
-            keep_s = self._keep_s
+            keep_s, has_failed = self._keep_s, False
         except SourceError as error:
             keep_s = _FAILED_S if isinstance(error, (Unreachable, Busy)) else 0.0
             raise
@@ -67,11 +70,16 @@ class Kept(Generic[T]):
             return value
         finally:
             if (held := self._held.get(key)) is not None:
-                held.until = self._clock() + keep_s
+                held.until, held.has_failed = self._clock() + keep_s, has_failed
+            self._trim()
 
     def _trim(self) -> None:
-        """The list that everybody may see, whose key is empty, stays; of the others those that were used last."""
+        """The list that everybody may see, whose key is empty, stays; of the others those that were used last.
+
+        Failures go first: whoever makes up tokens takes nobody's list away, and fills nothing.
+        """
         spare = [key for key, held in self._held.items() if key and held.until is not None]
+        spare.sort(key=lambda key: not self._held[key].has_failed)
         for key in spare[: max(len(self._held) - _MAX_KEYS, 0)]:
             del self._held[key]
 
