@@ -220,7 +220,7 @@ async def test_no_read_has_a_bar_that_closes_later(place, candles, timeframe):
         await place.fill("LATER/USD", MINUTE, bars[cut:])
 
     asked_at, later = now(NOON_S + 59.999999), now(NOON_S + 2 * 86_400)
-    no_reads = {"write", "forget", "snapshot", "storage", "store_of", "has"}
+    no_reads = {"write", "forget", "snapshot", "storage", "store_of", "has", "is_there", "symbols_filed"}
     await assert_sealed(candles, reads(timeframe), write_later, at=asked_at, later=later, no_reads=no_reads)
 
 

@@ -66,7 +66,7 @@ async def test_the_data_source_is_alpaca_where_there_is_a_key_for_it(chart_at):
 async def demo(chart_at, tmp_path):
     (tmp_path / "home").mkdir()
     (tmp_path / "home/demo.json").write_bytes(orjson.dumps({"seed": 7, "days": 1}))
-    return await chart_at(NOON_S + 5 * 3600)
+    return await chart_at(NOON_S + 5 * 3600, candles="")
 
 
 @pytest.mark.parametrize("tool", ALL)

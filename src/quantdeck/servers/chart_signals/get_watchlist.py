@@ -15,7 +15,7 @@ from quantdeck.dialects.chart import INVALID_TIMEFRAME, Manner, chart
 from quantdeck.domain.crossings import BARS_NEEDED, reading
 from quantdeck.servers.chart_signals.closed import INSUFFICIENT, closed_bars
 from quantdeck.servers.chart_signals.get_signals import Time
-from quantdeck.sources.candles.home import Collected
+from quantdeck.sources.candles import Candles
 
 TIMEFRAME = "1min"
 AT_ONCE = 8
@@ -56,7 +56,7 @@ class Watchlist(TypedDict):
 
 
 @chart.tool(errors=(INVALID_TIMEFRAME,))
-async def get_watchlist(candles: Collected, now: Now, manner: Manner) -> Watchlist:
+async def get_watchlist(candles: Candles, now: Now, manner: Manner) -> Watchlist:
     """Price, RSI and active signals of every watched symbol, from closed 1min bars"""
     file = manner.call.runtime.options["watchlist"]()
     turns = asyncio.Semaphore(AT_ONCE)
@@ -81,7 +81,7 @@ async def get_watchlist(candles: Collected, now: Now, manner: Manner) -> Watchli
     return {**answer, "problems": list(file.problems)} if file.problems else answer
 
 
-async def _watched(candles: Collected, symbol: str, now: Now) -> tuple[Watched, str]:
+async def _watched(candles: Candles, symbol: str, now: Now) -> tuple[Watched, str]:
     """One symbol, by one read. One that cannot be read is told, and hides no other."""
     try:
         bars, source = await closed_bars(candles, symbol, TIMEFRAME, now)
