@@ -228,7 +228,8 @@ def test_no_key_is_in_its_log(stub, tmp_path):
 def test_what_cannot_be_is_said_in_a_sentence(stub, tmp_path):
     (tmp_path / "empty.txt").write_text("# nothing\n")
     demo = tmp_path / "demo"
-    assert quantdeck("demo", "--days", "1", "--quiet", home=demo).returncode == 0
+    demo.mkdir()
+    (demo / "demo.json").write_text('{"seed": 7, "days": 1}')
     cases: list[tuple[list[str], dict[str, str], str]] = [
         ([], {"ALPACA_SECRET_KEY": ""}, "set ALPACA_API_KEY and ALPACA_SECRET_KEY"),
         ([], {"ALPACA_SECRET_KEY": "wrong"}, "refused the key"),
