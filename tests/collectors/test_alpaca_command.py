@@ -179,6 +179,7 @@ REFUSED: list[tuple[str, Any, dict[str, str], int]] = [
     ("/hook", {"symbol": "TSLA", "bar": {"t": 61, "o": 1, "h": 1, "l": 1, "c": 1, "v": 1}}, {}, 422),
     ("/hook", {"symbol": "TSLA", "bar": {"t": 60, "o": 1, "h": 1, "l": 2, "c": 1, "v": 1}}, {}, 422),
     ("/hook", {"symbol": "../x", "bar": {"t": 60, "o": 1, "h": 1, "l": 1, "c": 1, "v": 1}}, {}, 422),
+    ("/hook", {"symbol": "TSLA", "bar": {"t": 99999999960, "o": 1, "h": 1, "l": 1, "c": 1, "v": 1}}, {}, 422),
     ("/subscribe", {"symbols": "AAPL"}, {}, 422),
     ("/subscribe", 5, {}, 422),
     ("/subscribe?asset_type=bonds", ["AAPL"], {}, 422),
