@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -13,7 +14,7 @@ from pydantic import SecretStr
 
 from quantdeck.app import open_app
 from quantdeck.connections.databases import Databases
-from quantdeck.core.errors import NotConfigured, QueryFailed, Unreachable
+from quantdeck.core.errors import NotConfigured, QueryFailed, SourceError, Unreachable
 from quantdeck.domain.timeframes import DAY, MINUTE, TIMEFRAMES
 from quantdeck.servers import load
 from quantdeck.settings import MisconfiguredError, Settings
@@ -37,6 +38,9 @@ class Stores:
         self.both = home.connect("", settings, databases)
         self.files = parquet.connect("parquet:", settings, databases)
         self.rows = embedded.connect("", settings, databases)
+        others = Databases(settings)
+        stack.push_async_callback(others.close)
+        self.other_rows = embedded.connect("", settings, others)
         for store in (self.both, self.files):
             stack.push_async_callback(store.close)
 
@@ -169,3 +173,26 @@ def test_it_has_no_other_place(tmp_path):
     settings = Settings(home=tmp_path)
     with pytest.raises(MisconfiguredError, match="says more than home"):
         home.connect("home:elsewhere", settings, Databases(settings))
+
+
+async def test_reads_of_one_snapshot_agree(stores):
+    await stores.rows.write("AAPL", MINUTE, BARS[:10])
+    async with stores.both.snapshot():
+        before = await stores.both.count("AAPL", MINUTE, as_of=FAR)
+        async with asyncio.TaskGroup() as others:  # of a context of its own, as another process has
+            others.create_task(stores.other_rows.write("AAPL", MINUTE, BARS[:20]))
+        assert await stores.both.count("AAPL", MINUTE, as_of=FAR) == before
+    assert await stores.both.count("AAPL", MINUTE, as_of=FAR) == 20
+
+
+async def test_a_ping_asks_each_store_that_there_is(stores, tmp_path, monkeypatch):
+    await stores.files.write("TSLA", MINUTE, OTHER)
+    await stores.both.ping()
+    with monkeypatch.context() as hidden:
+        hidden.setitem(sys.modules, "duckdb", None)
+        hidden.delitem(sys.modules, "quantdeck.connections.duckdb")
+        with pytest.raises(Unreachable, match="pip install"):
+            await home.connect("", Settings(home=tmp_path), Databases(Settings(home=tmp_path))).ping()
+    (tmp_path / "market.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(SourceError):
+        await stores.both.ping()
