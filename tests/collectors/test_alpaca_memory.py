@@ -12,7 +12,7 @@ FIRST, SECOND, THIRD = BARS.time.tolist()
 
 
 def opens(bars: Bars) -> list[int]:
-    return bars.time.tolist()
+    return [int(opened) for opened in bars.time]
 
 
 def test_what_this_connection_brought_is_later_than_rest_and_what_an_earlier_one_did_is_not():

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
+from typing import Any
 
 from tests.servers.chart_signals.conftest import NOON_S, of_closes
 from tests.servers.chart_signals.test_alert_tools import EMA_UP, FALLING, PATIENCE_S, alerts_when, subscribe, watched
 
 __all__ = ["watched"]
+
+
+def _at_least(number: int, found: list[Any]) -> bool:
+    return len(found) >= number
 
 
 async def test_a_longer_bar_is_told_of_when_its_last_minute_is_stored(watched):
@@ -19,7 +25,7 @@ async def test_a_longer_bar_is_told_of_when_its_last_minute_is_stored(watched):
     await chart.fill("MSFT", of_closes([201.0], NOON_S - 300))
     for number, close in enumerate((201.0, 180.0), 1):  # what is stored after it is told of, in one look and the next
         await chart.fill("AAPL", of_closes([close], NOON_S - (4 - number) * 60))
-        await alerts_when(chart, lambda found, number=number: len(found) >= number)
+        await alerts_when(chart, partial(_at_least, number))
     only = {"subscription_id": waiting["subscription_id"]}
     assert (await chart("list_alerts", **only))["alerts"] == []
     await chart.fill("MSFT", of_closes([202.0], NOON_S - 60))
