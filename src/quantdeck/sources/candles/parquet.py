@@ -63,7 +63,8 @@ class ParquetCandles(Candles):
 
     def is_there(self) -> bool:
         """Whether there is the folder."""
-        return mark(self.root) is not None
+        with self._shelf.told():
+            return self.root.is_dir()
 
     async def has(self, symbol: str) -> bool:
         """Whether there are files of a symbol."""
