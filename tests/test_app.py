@@ -89,6 +89,5 @@ async def test_the_homes_own_adapter_may_be_named_with_or_without_a_colon(tmp_pa
 
 async def test_health_names_each_place_once_and_nothing_that_is_the_process_own(tmp_path):
     servers = (load("market-data-mcp"), load("chart-signals"))
-    for said, named in (("", ["candles", "collected"]), ("embedded", ["candles"])):
-        async with open_app(Settings(home=tmp_path, candles=SecretStr(said)), servers) as app:
-            assert [found.source for found in await app.health()] == named
+    async with open_app(Settings(home=tmp_path), servers) as app:
+        assert [found.source for found in await app.health()] == ["candles"]

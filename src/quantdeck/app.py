@@ -133,17 +133,16 @@ class App:
     async def health(self) -> list[Health]:
         """Each source that these servers use, asked now; what a process has of its own is there while it is."""
         kinds = {kind for server in self.servers for c in server.contracts for kind in c.sources}
-        outside = sorted((kind for kind in kinds if _is_outside(kind)), key=lambda kind: kind.__name__, reverse=True)
-        once = {_place(self.settings, kind): kind for kind in outside}  # of two kinds in one place the first by name
-        asked = [self._health(kind) for kind in reversed(once.values())]
+        outside = sorted((kind for kind in kinds if _is_outside(kind)), key=lambda kind: kind.__name__)
+        asked = [self._health(kind) for kind in outside]
         if self.runtime.coordination.shared:
             asked.append(self._answers("coordination", lambda: self.runtime.coordination, "coordination"))
         return await asyncio.gather(*asked)
 
     def _health(self, kind: type[Source]) -> Coroutine[Any, Any, Health]:
-        return self._answers(kind.__name__.lower(), partial(self.runtime.source, kind), kind.port, _preferred(kind))
+        return self._answers(kind.__name__.lower(), partial(self.runtime.source, kind), kind.port)
 
-    async def _answers(self, name: str, opened: Callable[[], Any], port: str, prefers: str = "") -> Health:
+    async def _answers(self, name: str, opened: Callable[[], Any], port: str) -> Health:
         try:
             async with asyncio.timeout(HEALTH_S):
                 await opened().ping()
@@ -151,19 +150,19 @@ class App:
             return Health(name, error.source, "disabled", error.message)
         except TimeoutError:
             advice = f"It has not answered within {HEALTH_S:g} s"
-            return Health(name, opened().source, "unhealthy", advice, self._chosen_by(port, prefers))
+            return Health(name, opened().source, "unhealthy", advice, self._chosen_by(port))
         except SourceError as error:
-            return Health(name, error.source, "unhealthy", error.message, self._chosen_by(port, prefers))
+            return Health(name, error.source, "unhealthy", error.message, self._chosen_by(port))
         found = opened()
         return Health(name, found.source, "healthy", getattr(found, "about", ""))
 
-    def _chosen_by(self, port: str, prefers: str) -> str:
+    def _chosen_by(self, port: str) -> str:
         """The setting that says where this is; without a port, relational data."""
         setting = ADAPTERS[port][0] if port else "database"
         said = _said(self.settings, setting)
-        if said.endswith(":"):  # the scheme alone: its group of settings has the address
+        if said.endswith(":") and said[:-1] not in _ALONE:  # the scheme alone: its group of settings has the address
             return f"QUANTDECK_{said[:-1].upper()}__URL"
-        at_home = not port or _scheme(self.settings, port, prefers) in {*OF_THE_HOME, "home"}
+        at_home = not port or _scheme(self.settings, port) in {*OF_THE_HOME, "home"}
         return "QUANTDECK_HOME" if at_home and not said else f"QUANTDECK_{setting.upper()}"
 
 
@@ -183,9 +182,9 @@ ADAPTERS: dict[str, tuple[str, dict[str, str]]] = {
     "candles": (
         "candles",
         {
+            "home": "home",
             "embedded": "embedded",
             "parquet": "parquet",
-            "home": "home",
             "demo": "demo",
             "influxdb": "influxdb",
             "influxdbs": "influxdb",
@@ -301,12 +300,9 @@ def _runtime(settings: Settings, databases: Databases, metrics: Metrics, closing
 
     def source(kind: type[Any]) -> Any:
         if kind not in opened:
-            place = _place(settings, kind)
-            if place not in opened:
-                made = _opened(kind, settings, databases)
-                closing.push_async_callback(made.close)
-                opened[place] = made
-            opened[kind] = _filled(opened[place], kind, settings, closing)
+            made = _opened(kind, settings, databases)
+            closing.push_async_callback(made.close)
+            opened[kind] = _filled(made, kind, settings, closing)
         return opened[kind]
 
     try:
@@ -347,7 +343,7 @@ def _opened(kind: type[Any], settings: Settings, databases: Databases) -> Any:
     Of the last two either is given the settings that it takes.
     """
     if kind.port:
-        return _adapter(kind.port, settings, databases, _preferred(kind))
+        return _adapter(kind.port, settings, databases)
     taken = {name: getattr(settings, name) for name in getattr(kind, "takes", ())}
     if not _is_outside(kind):
         return kind(**taken)
@@ -360,19 +356,10 @@ def _is_outside(kind: type[Any]) -> bool:
     return getattr(kind, "group", None) != ""
 
 
-def _place(settings: Settings, kind: type[Any]) -> Any:
-    """What tells sources apart: of a port the adapter, since two kinds may have the same."""
-    return (kind.port, _scheme(settings, kind.port, _preferred(kind))) if kind.port else kind
-
-
-def _preferred(kind: type[Any]) -> str:
-    return getattr(kind, "prefers", "")
-
-
-def _adapter(port: str, settings: Settings, databases: Databases, prefers: str = "") -> Any:
+def _adapter(port: str, settings: Settings, databases: Databases) -> Any:
     """A port's adapter: the scheme of its setting's URL says which file of the port's folder."""
     setting, files = ADAPTERS[port]
-    file = files[_scheme(settings, port, prefers)]
+    file = files[_scheme(settings, port)]
     name = f"quantdeck.sources.{port}.{file}"
     connect = getattr(extras.load(name, extra=file), "connect", None)
     if connect is None:
@@ -381,9 +368,9 @@ def _adapter(port: str, settings: Settings, databases: Databases, prefers: str =
 
 
 def _filled(made: Any, kind: type[Any], settings: Settings, closing: AsyncExitStack) -> Any:
-    """A store of bars with Alpaca behind it, where there are keys; not for a kind that prefers what was collected."""
+    """A store of bars with Alpaca behind it, where there are keys."""
     keys = all(_said(settings.alpaca, key) for key in _ALPACA_KEYS)
-    if kind.port != "candles" or getattr(kind, "prefers", "") or not (keys and settings.alpaca.fill):
+    if kind.port != "candles" or not (keys and settings.alpaca.fill):
         return made
     from quantdeck.sources.candles.filled import filled
 
@@ -393,15 +380,15 @@ def _filled(made: Any, kind: type[Any], settings: Settings, closing: AsyncExitSt
     return view
 
 
-def _scheme(settings: Settings, port: str, prefers: str = "") -> str:
-    """Which adapter. Where nothing is said, `demo` in a demo world that has one, else the preferred or the first.
+def _scheme(settings: Settings, port: str) -> str:
+    """Which adapter. Where nothing is said, `demo` in a demo world that has one, else the first.
 
     The first also where what is said is another port's affair: QUANTDECK_STATE chooses for two.
     """
     setting, files = ADAPTERS[port]
     said = _said(settings, setting)
     if not said:
-        return "demo" if settings.is_demo and "demo" in files else prefers or next(iter(files))
+        return "demo" if settings.is_demo and "demo" in files else next(iter(files))
     scheme, colon, _ = said.partition(":")
     if scheme in files and (colon or scheme in _ALONE):
         return scheme

@@ -412,9 +412,9 @@ class Settings(_Group):
 
     candles: SecretStr = Field(
         SecretStr(""),
-        description="embedded, the default; parquet, the folder data in the home (or parquet:////absolute/folder); "
-        "home, both of these, which is chart-signals' default; influxdb://host:8086/bucket, which is meant also where "
-        "only its URL is set; or alpaca:",
+        description="embedded, which is market.db in the home; parquet, the folder data there (or "
+        "parquet:////absolute/folder); home, both of these, the default (home:files writes new symbols as files); "
+        "influxdb://host:8086/bucket, which is meant also where only its URL is set; or alpaca:",
     )
     influxdb: InfluxDB = InfluxDB()
     alpaca: Alpaca = Alpaca()

@@ -179,6 +179,7 @@ REFUSED: list[tuple[str, Any, dict[str, str], int]] = [
     ("/hook", {"symbol": "TSLA", "bar": {"t": 61, "o": 1, "h": 1, "l": 1, "c": 1, "v": 1}}, {}, 422),
     ("/hook", {"symbol": "TSLA", "bar": {"t": 60, "o": 1, "h": 1, "l": 2, "c": 1, "v": 1}}, {}, 422),
     ("/hook", {"symbol": "../x", "bar": {"t": 60, "o": 1, "h": 1, "l": 1, "c": 1, "v": 1}}, {}, 422),
+    ("/hook", {"symbol": "TSLA", "bar": {"t": 99999999960, "o": 1, "h": 1, "l": 1, "c": 1, "v": 1}}, {}, 422),
     ("/subscribe", {"symbols": "AAPL"}, {}, 422),
     ("/subscribe", 5, {}, 422),
     ("/subscribe?asset_type=bonds", ["AAPL"], {}, 422),
@@ -228,7 +229,8 @@ def test_no_key_is_in_its_log(stub, tmp_path):
 def test_what_cannot_be_is_said_in_a_sentence(stub, tmp_path):
     (tmp_path / "empty.txt").write_text("# nothing\n")
     demo = tmp_path / "demo"
-    assert quantdeck("demo", "--days", "1", "--quiet", home=demo).returncode == 0
+    demo.mkdir()
+    (demo / "demo.json").write_text('{"seed": 7, "days": 1}')
     cases: list[tuple[list[str], dict[str, str], str]] = [
         ([], {"ALPACA_SECRET_KEY": ""}, "set ALPACA_API_KEY and ALPACA_SECRET_KEY"),
         ([], {"ALPACA_SECRET_KEY": "wrong"}, "refused the key"),

@@ -204,3 +204,11 @@ def test_how_far_back_is_read_leaves_no_trace():
     ours, whole = reading(closes[-500:]).last, reading(closes).last
     for field in fields(Figures):
         assert getattr(ours, field.name) == pytest.approx(getattr(whole, field.name), rel=1e-12, abs=1e-11)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e6])
+def test_an_rsi_of_seven_tenths_is_overbought_whatever_the_price(unit):
+    """Its digits are its own: those of a price of a millionth would show it as 69.99999999999999."""
+    steps = [1, -1, 1, 0, 1, -1, 1, 0, 1, -1, 1, 0, 1, 0]
+    found = reading(unit * np.cumsum([100, *steps]))
+    assert (found.last.rsi, found.crossings["rsi_overbought"]) == (70.0, True)

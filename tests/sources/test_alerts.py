@@ -199,3 +199,10 @@ def test_a_subscription_cannot_be_guessed(world):
     first, second = world.subscribed(), world.subscribed(owner="you")
     assert len(first.id) == len(second.id) >= 20
     assert uri_of(first.id) == f"chart-signals://alerts/{first.id}"
+
+
+def test_of_several_at_once_under_a_throttle_the_newest_is_told():
+    world = World()
+    mine = world.subscribed(rules=("ema_reclaim", "ema_support_lost"), throttle_ms=1000)
+    assert world.raised(mine, [*DOWN, UP, DOWN_AGAIN]) == [("ema_support_lost",)]
+    assert mine.suppressed == 1

@@ -135,7 +135,7 @@ async def test_an_answer_names_the_source_that_it_is_from(stub, tmp_path):
 
 
 async def test_a_key_and_a_demo_world_are_refused_together(stub, tmp_path):
-    assert quantdeck("demo", "--days", "1", "--quiet", home=tmp_path).returncode == 0
+    (tmp_path / "demo.json").write_text('{"seed": 7, "days": 1}')
     settings = Settings.read({**stub.environment(), "QUANTDECK_HOME": str(tmp_path)})
     with pytest.raises(MisconfiguredError, match="QUANTDECK_ALPACA__API_KEY names something real"):
         async with open_app(settings, chosen_servers(["market-data-mcp"])):

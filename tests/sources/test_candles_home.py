@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,13 +14,13 @@ from pydantic import SecretStr
 
 from quantdeck.app import open_app
 from quantdeck.connections.databases import Databases
-from quantdeck.core.errors import NotConfigured, QueryFailed
+from quantdeck.core.errors import NotConfigured, QueryFailed, SourceError, Unreachable
 from quantdeck.domain.timeframes import DAY, MINUTE, TIMEFRAMES
 from quantdeck.servers import load
 from quantdeck.settings import MisconfiguredError, Settings
 from quantdeck.sources.candles import Candles, embedded, home, parquet
 from quantdeck.sources.candles.embedded import Embedded
-from quantdeck.sources.candles.home import Collected, Home
+from quantdeck.sources.candles.home import Home
 from tests.support.bars import FAR, at, every, now, rows, walk
 from tests.support.leaks import assert_sealed
 
@@ -36,6 +38,9 @@ class Stores:
         self.both = home.connect("", settings, databases)
         self.files = parquet.connect("parquet:", settings, databases)
         self.rows = embedded.connect("", settings, databases)
+        others = Databases(settings)
+        stack.push_async_callback(others.close)
+        self.other_rows = embedded.connect("", settings, others)
         for store in (self.both, self.files):
             stack.push_async_callback(store.close)
 
@@ -91,17 +96,23 @@ async def test_a_home_with_neither_says_what_to_do(stores, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_new_series_is_written_to_files_and_one_that_is_there_where_it_is(stores):
-    await stores.both.write("TSLA", MINUTE, BARS[:10])
-    await stores.rows.write("AAPL", MINUTE, BARS[:10])
-    await stores.both.write("AAPL", MINUTE, BARS[10:20])
-    assert await closes(stores.files, "TSLA") == BARS.close[:10].tolist()
+async def test_a_series_is_written_where_it_is_and_a_new_one_where_the_setting_says(stores, tmp_path):
+    settings = Settings(home=tmp_path)
+    filing = home.connect("home:files", settings, Databases(settings))
+    await stores.both.write("AAPL", MINUTE, BARS[:10])
+    await filing.write("TSLA", MINUTE, BARS[:10])
+    for store in (stores.both, filing):
+        await store.write("AAPL", MINUTE, BARS[10:20])
+        await store.write("TSLA", MINUTE, BARS[10:20])
     assert await closes(stores.rows, "AAPL") == BARS.close[:20].tolist()
+    assert await closes(stores.files, "TSLA") == BARS.close[:20].tolist()
+    assert await stores.files.symbols(as_of=FAR) == ["TSLA"]
     with pytest.raises(QueryFailed, match="is stored in bars of 1m"):
-        await stores.both.write("AAPL", DAY, walk([at("2026-01-01T00:00")]))
+        await filing.write("AAPL", DAY, walk([at("2026-01-01T00:00")]))
     for symbol in ("AAPL", "TSLA"):
         await stores.both.forget(symbol)
     assert await stores.both.symbols(as_of=FAR) == []
+    await filing.close()
 
 
 async def test_storage_is_that_of_both(stores, tmp_path):
@@ -142,15 +153,46 @@ async def test_no_read_has_a_bar_that_closes_later(stores, where):
     await assert_sealed(stores.both, reads, write_later, at=middle, later=FAR, no_reads=no_reads)
 
 
-async def test_it_is_what_chart_signals_reads_where_nothing_is_said(tmp_path):
-    server = (load("chart-signals"), load("market-data-mcp"))
+async def test_it_is_what_every_server_reads_where_nothing_is_said(tmp_path):
     for said, kind in (("", Home), ("embedded", Embedded), ("home", Home)):
-        async with open_app(Settings(home=tmp_path, candles=SecretStr(said)), server) as app:
-            assert type(app.runtime.source(Collected)) is kind
-            assert (app.runtime.source(Collected) is app.runtime.source(Candles)) is bool(said)
+        async with open_app(Settings(home=tmp_path, candles=SecretStr(said)), (load("market-data-mcp"),)) as app:
+            assert type(app.runtime.source(Candles)) is kind
+
+
+async def test_without_the_extra_files_keep_nobody_from_what_was_imported(stores, monkeypatch):
+    await stores.rows.write("AAPL", MINUTE, BARS)
+    await stores.files.write("TSLA", MINUTE, OTHER)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    monkeypatch.delitem(sys.modules, "quantdeck.connections.duckdb")
+    assert await closes(stores.both, "AAPL") == BARS.close.tolist()
+    with pytest.raises(Unreachable, match=r"pip install 'quantdeck\[parquet\]'"):
+        await closes(stores.both, "TSLA")
 
 
 def test_it_has_no_other_place(tmp_path):
     settings = Settings(home=tmp_path)
     with pytest.raises(MisconfiguredError, match="says more than home"):
         home.connect("home:elsewhere", settings, Databases(settings))
+
+
+async def test_reads_of_one_snapshot_agree(stores):
+    await stores.rows.write("AAPL", MINUTE, BARS[:10])
+    async with stores.both.snapshot():
+        before = await stores.both.count("AAPL", MINUTE, as_of=FAR)
+        async with asyncio.TaskGroup() as others:  # of a context of its own, as another process has
+            others.create_task(stores.other_rows.write("AAPL", MINUTE, BARS[:20]))
+        assert await stores.both.count("AAPL", MINUTE, as_of=FAR) == before
+    assert await stores.both.count("AAPL", MINUTE, as_of=FAR) == 20
+
+
+async def test_a_ping_asks_each_store_that_there_is(stores, tmp_path, monkeypatch):
+    await stores.files.write("TSLA", MINUTE, OTHER)
+    await stores.both.ping()
+    with monkeypatch.context() as hidden:
+        hidden.setitem(sys.modules, "duckdb", None)
+        hidden.delitem(sys.modules, "quantdeck.connections.duckdb")
+        with pytest.raises(Unreachable, match="pip install"):
+            await home.connect("", Settings(home=tmp_path), Databases(Settings(home=tmp_path))).ping()
+    (tmp_path / "market.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(SourceError):
+        await stores.both.ping()

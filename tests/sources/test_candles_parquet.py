@@ -352,3 +352,14 @@ async def test_a_write_that_is_given_up_is_whole_or_not_at_all(candles):
         await asyncio.gather(write, return_exceptions=True)
     await candles.write("AAPL", MINUTE, BARS)
     assert await newest(candles) == rows(BARS)
+
+
+async def test_what_is_there_already_is_not_written_again(candles, tmp_path):
+    """A backfill asks for ten minutes again after each break; no reader has to read a file anew for that."""
+    await candles.write("AAPL", MINUTE, BARS)
+    (file,) = (tmp_path / "data/stocks/1min").glob("*.parquet")
+    before = file.stat().st_ino
+    await candles.write("AAPL", MINUTE, BARS[-10:])
+    assert file.stat().st_ino == before
+    await candles.write("AAPL", MINUTE, walk(BARS.time[-10:].tolist(), seed=9))
+    assert file.stat().st_ino != before

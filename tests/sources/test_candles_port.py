@@ -220,7 +220,7 @@ async def test_no_read_has_a_bar_that_closes_later(place, candles, timeframe):
         await place.fill("LATER/USD", MINUTE, bars[cut:])
 
     asked_at, later = now(NOON_S + 59.999999), now(NOON_S + 2 * 86_400)
-    no_reads = {"write", "forget", "snapshot", "storage", "store_of", "has"}
+    no_reads = {"write", "forget", "snapshot", "storage", "store_of", "has", "is_there", "symbols_filed"}
     await assert_sealed(candles, reads(timeframe), write_later, at=asked_at, later=later, no_reads=no_reads)
 
 
@@ -466,11 +466,11 @@ async def test_pages_have_each_bar_exactly_once(place, candles, timeframe):
 
 
 async def test_a_page_far_back_is_the_right_one(place, candles):
-    bars = walk(gappy(at("2024-12-20T00:00"), 12_000, seed=2))
+    bars = walk(gappy(at("2024-12-20T00:00"), 6_000, seed=2))
     await place.fill("BTC/USD", MINUTE, bars)
     for timeframe in (MINUTE, TIMEFRAMES["3m"]):
         whole = rows(resampled(bars, timeframe))
-        for skip in (0, 1, 2879, 2880, 2881, 5000, len(whole) - 1, len(whole), len(whole) + 1, 10**9):
+        for skip in (0, 2879, 2880, 2881, len(whole) - 1, len(whole), len(whole) + 1, 10**9):
             found = rows(await candles.newest("BTC/USD", timeframe, 7, skip=skip, as_of=FAR))
             end = max(len(whole) - skip, 0)
             assert found == whole[max(end - 7, 0) : end]
@@ -586,10 +586,10 @@ def _watch(place: Place, reading: Event, done: Event) -> None:
 async def test_readers_in_other_processes_never_see_half_of_a_write(place, candles):
     await candles.write("BTC/USD", MINUTE, versioned(0))
     context = multiprocessing.get_context("spawn")
-    reading, done = [context.Event() for _ in range(3)], context.Event()
+    reading, done = [context.Event() for _ in range(2)], context.Event()
     processes = [context.Process(target=_watch, args=(place, event, done)) for event in reading]
     processes.append(context.Process(target=_rewrite, args=(place, reading, done)))
-    assert await ended(processes) == [0, 0, 0, 0]
+    assert await ended(processes) == [0, 0, 0]
 
 
 def _interleave(place: Place, number: int, of: int) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from quantdeck.app import ADAPTERS, open_app
+from quantdeck.app import open_app
 from quantdeck.collectors.alpaca.alone import AlreadyRunning, alone
 from quantdeck.collectors.alpaca.collector import Collector, Hopeless
 from quantdeck.collectors.alpaca.owed import Owed
@@ -30,8 +30,8 @@ __all__ = ["add"]
 
 PORT = 8742
 """The chart spec's."""
-SPECS = "parquet"
-"""The scheme of the store that the chart spec describes."""
+SPECS = "home:files"
+"""Where new series are files, as the chart spec describes them, and others go on where they are."""
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -73,14 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _into(settings: Settings) -> Settings:
-    """The store that is named, or the spec's own kind of files; whoever fills a store asks it alone what it has."""
+    """The store that is named, or the home with the spec's files; whoever fills a store asks it alone what it has."""
     changed: dict[str, Any] = {"alpaca": settings.alpaca.model_copy(update={"fill": False})}
-    if (
-        not settings.candles.get_secret_value()
-        and SPECS in ADAPTERS["candles"][1]
-        and importlib.util.find_spec("duckdb")
-    ):
-        changed["candles"] = SecretStr(f"{SPECS}:")
+    if settings.candles.get_secret_value() in ("", "home", "home:") and importlib.util.find_spec("duckdb"):
+        changed["candles"] = SecretStr(SPECS)
     return settings.model_copy(update=changed)
 
 

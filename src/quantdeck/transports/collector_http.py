@@ -7,6 +7,7 @@ can make a browser send anything else to this machine unasked.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
@@ -131,6 +132,8 @@ class CollectorApp:
             raise Refused(
                 422, "that is no bar: t is the second at which a minute opens, h the highest price, l the lowest"
             )
+        if bar.t > time.time():  # taken, it would say that there is nothing to fetch before it
+            raise Refused(422, "that minute has not begun: t is in seconds since 1970, UTC")
         if problems := await self._collector.look_up(symbols):
             raise Refused(422, problems[0])
         self._collector.hear(symbols[0], bar.t, (bar.o, bar.h, bar.l, bar.c, bar.v))

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.timeframes import MINUTE
 from quantdeck.settings import Alpaca
-from quantdeck.sources.candles.home import Collected
+from quantdeck.sources.candles import Candles
 from tests.servers.conftest import Served
 from tests.support.bars import every
 from tests.support.desk import NOON
@@ -64,7 +64,7 @@ class Chart:
         return body["code"], body["message"], body["data"]
 
     async def fill(self, symbol: str, bars: Bars) -> None:
-        await self.served.app.runtime.source(Collected).write(symbol, MINUTE, bars)
+        await self.served.app.runtime.source(Candles).write(symbol, MINUTE, bars)
 
 
 @pytest.fixture
@@ -73,6 +73,7 @@ def chart_at(serve: Any) -> Opened:
 
     async def opened(at: datetime | int = NOON_S, **said: Any) -> Chart:
         at = datetime.fromtimestamp(at, UTC) if isinstance(at, int) else at
+        said.setdefault("candles", SecretStr("home:files"))
         return Chart(await serve("chart-signals", clock=at.isoformat(), **said))
 
     return opened

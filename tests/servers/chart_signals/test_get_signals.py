@@ -183,6 +183,14 @@ async def test_bars_that_are_missing_are_stale_only_while_the_market_is_open(cha
         assert (found["stale"], found["age_seconds"]) == (stale, at(instant) - friday)
 
 
+async def test_a_longer_bar_is_missed_when_it_should_have_closed(chart_at):
+    """On a Friday's afternoon in New York the hour that closed at 18:00 is the newest until 19:00."""
+    for instant, stale in (("2026-05-29T18:59", False), ("2026-05-29T19:05", False), ("2026-05-29T19:06", True)):
+        chart = await chart_at(at(instant))
+        await chart.fill("AAPL", closing_at(prices(60), at("2026-05-29T18:00"), 3600))
+        assert (await chart("get_signals", symbol="AAPL", timeframe="1hour"))["stale"] is stale
+
+
 # What there is not.
 
 

@@ -10,7 +10,7 @@ import pytest
 from quantdeck.domain.candles import Bars
 from quantdeck.domain.crossings import reading
 from quantdeck.domain.watchlist import DEFAULT
-from tests.servers.chart_signals.conftest import closing_at
+from tests.servers.chart_signals.conftest import KEYS, closing_at
 
 
 def prices(seed: int, many: int = 600) -> np.ndarray:
@@ -102,3 +102,16 @@ async def test_each_symbol_is_read_once(chart):
     chart.served.app.runtime.source = lambda kind: store
     await chart("get_watchlist")
     assert store.asked == dict.fromkeys(DEFAULT.symbols, 1)
+
+
+async def test_what_alpaca_is_asked_for_and_cannot_say_hides_nothing_that_is_stored(chart_at, tmp_path):
+    """Where there are keys a symbol without bars is asked of Alpaca, which is down here."""
+    (tmp_path / "watchlist.txt").write_text("AAPL\nTSLA\n")
+    down = KEYS.model_copy(update={"fill": True, "data_url": "http://127.0.0.1:1"})
+    chart = await chart_at(alpaca=down, watchlist=tmp_path / "watchlist.txt")
+    code, message, _ = await chart.refused("get_watchlist")
+    assert (code, "No connection to Alpaca" in message) == (-32004, True)
+    await chart.fill("AAPL", closing_at(np.linspace(100, 101, 60)))
+    stored, asked = (await chart("get_watchlist"))["watchlist"]["stocks"]
+    assert (stored["price"], "note" in stored) == (101.0, False)
+    assert (asked["price"], "No connection to Alpaca" in asked["note"]) == (None, True)

@@ -26,7 +26,7 @@ def doctor(home: Path, environment: dict[str, str]) -> tuple[int, dict[str, Any]
 
 def test_an_empty_home_has_none_and_says_how_to_get_some(tmp_path):
     status, told = doctor(tmp_path, {})
-    assert (status, told["kind"], told["status"]) == (0, "sqlite", "disabled")
+    assert (status, told["kind"], told["status"]) == (0, "parquet", "disabled")
     assert "QUANTDECK_CANDLES" in told["advice"]
     assert "quantdeck import candles" in told["advice"]
 

@@ -13,7 +13,7 @@ from quantdeck.core.clock import Now
 from quantdeck.dialects.chart import Manner, chart
 from quantdeck.domain.calendars import NYSE, Session
 from quantdeck.servers.chart_signals.get_signals import Time
-from quantdeck.sources.candles.home import Collected
+from quantdeck.sources.candles import Candles
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class MarketStatus:
 
 
 @chart.tool()
-async def check_market_status(candles: Collected, now: Now, manner: Manner) -> MarketStatus:
+async def check_market_status(candles: Candles, now: Now, manner: Manner) -> MarketStatus:
     """Whether the stock market is open (exchange calendar, holidays and early closes) and when it opens next"""
     opens = NYSE.next_open(now)
     assert opens is not None  # an exchange always opens again

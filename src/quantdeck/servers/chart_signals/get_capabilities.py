@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from quantdeck.dialects.chart import LENGTHS, Manner, chart
 from quantdeck.domain.crossings import BB, EMA, MACD, RSI, SMA
-from quantdeck.sources.candles.home import Collected
+from quantdeck.sources.candles import Candles
 from quantdeck.sources.candles.shelf import IN_MEMORY
 
 VERSION = "1.0.0"
@@ -35,7 +35,7 @@ class Capabilities:
 
 
 @chart.tool()
-async def get_capabilities(candles: Collected, manner: Manner) -> Capabilities:
+async def get_capabilities(candles: Candles, manner: Manner) -> Capabilities:
     """Indicators, timeframes, protocol version and data source of this server"""
     return Capabilities(
         version=VERSION,

@@ -31,7 +31,7 @@ from quantdeck.servers.chart_signals.closed import (
     opened,
     unstored,
 )
-from quantdeck.sources.candles.home import Collected
+from quantdeck.sources.candles import Candles
 
 AssetType = Literal["stock", "crypto"]
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -92,7 +92,7 @@ class NotReady:
 
 @chart.tool(errors=(INSUFFICIENT_DATA, INVALID_SYMBOL, INVALID_TIMEFRAME))
 async def get_signals(
-    candles: Collected, now: Now, manner: Manner, symbol: Symbol, timeframe: ChartTimeframe
+    candles: Candles, now: Now, manner: Manner, symbol: Symbol, timeframe: ChartTimeframe
 ) -> Signals | NotReady:
     """Indicators (EMA, SMA, MACD, RSI, Bollinger) and crossings at the newest closed bar"""
     bars, store = await closed_bars(candles, symbol, timeframe, now)

@@ -11,7 +11,7 @@ from quantdeck.core.clock import Now
 from quantdeck.core.errors import NotConfigured
 from quantdeck.dialects.chart import Manner, chart
 from quantdeck.domain.symbols import asset_class
-from quantdeck.sources.candles.home import Collected
+from quantdeck.sources.candles import Candles
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class StorageInfo:
 
 
 @chart.tool()
-async def get_storage_info(candles: Collected, now: Now, manner: Manner) -> StorageInfo:
+async def get_storage_info(candles: Candles, now: Now, manner: Manner) -> StorageInfo:
     """Which symbols' bars are stored, where, and their size"""
     storage = await candles.storage(as_of=now)
     try:

@@ -10,12 +10,12 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from quantdeck.core.clock import Now
-from quantdeck.core.errors import QueryFailed, ToolError
+from quantdeck.core.errors import NotConfigured, QueryFailed, SourceError, ToolError
 from quantdeck.dialects.chart import INVALID_TIMEFRAME, Manner, chart
 from quantdeck.domain.crossings import BARS_NEEDED, reading
 from quantdeck.servers.chart_signals.closed import INSUFFICIENT, closed_bars
 from quantdeck.servers.chart_signals.get_signals import Time
-from quantdeck.sources.candles.home import Collected
+from quantdeck.sources.candles import Candles
 
 TIMEFRAME = "1min"
 AT_ONCE = 8
@@ -56,19 +56,21 @@ class Watchlist(TypedDict):
 
 
 @chart.tool(errors=(INVALID_TIMEFRAME,))
-async def get_watchlist(candles: Collected, now: Now, manner: Manner) -> Watchlist:
+async def get_watchlist(candles: Candles, now: Now, manner: Manner) -> Watchlist:
     """Price, RSI and active signals of every watched symbol, from closed 1min bars"""
     file = manner.call.runtime.options["watchlist"]()
     turns = asyncio.Semaphore(AT_ONCE)
 
-    async def watched(symbol: str) -> tuple[Watched, str]:
+    async def watched(symbol: str) -> tuple[Watched, str, SourceError | None]:
         async with turns:
             return await _watched(candles, symbol, now)
 
     async with asyncio.TaskGroup() as group:
         asked = {symbol: group.create_task(watched(symbol)) for symbol in file.watchlist.symbols}
     found = {symbol: task.result() for symbol, task in asked.items()}
-    sources = sorted({source for _, source in found.values()})
+    if (failed := [error for *_, error in found.values() if error is not None]) and len(failed) == len(found):
+        raise failed[0]  # nothing can be read, which is no property of a symbol
+    sources = sorted({source for _, source, _ in found.values()})
     answer = Watchlist(
         watchlist=WatchedSymbols(
             stocks=[found[symbol][0] for symbol in file.watchlist.stocks],
@@ -81,14 +83,19 @@ async def get_watchlist(candles: Collected, now: Now, manner: Manner) -> Watchli
     return {**answer, "problems": list(file.problems)} if file.problems else answer
 
 
-async def _watched(candles: Collected, symbol: str, now: Now) -> tuple[Watched, str]:
-    """One symbol, by one read. One that cannot be read is told, and hides no other."""
+async def _watched(candles: Candles, symbol: str, now: Now) -> tuple[Watched, str, SourceError | None]:
+    """One symbol, by one read, and its store. One that cannot be read is told, and hides no other."""
     try:
         bars, source = await closed_bars(candles, symbol, TIMEFRAME, now)
-    except (QueryFailed, ToolError) as error:
-        return Watched(symbol=symbol, price=None, rsi=None, signals=[], note=error.message), candles.source
+    except NotConfigured:
+        raise
+    except (SourceError, ToolError) as error:
+        one = Watched(symbol=symbol, price=None, rsi=None, signals=[], note=error.message)
+        away = isinstance(error, SourceError) and not isinstance(error, QueryFailed)
+        return one, candles.source, error if away else None  # type: ignore[return-value]
     if len(bars) < BARS_NEEDED:
         price = float(bars.close[-1]) if len(bars) else None
-        return Watched(symbol=symbol, price=price, rsi=None, signals=[], note=INSUFFICIENT), source
+        return Watched(symbol=symbol, price=price, rsi=None, signals=[], note=INSUFFICIENT), source, None
     at = reading(bars.close)
-    return Watched(symbol=symbol, price=at.price, rsi=at.last.rsi, signals=at.signals), source  # type: ignore[typeddict-item]
+    one = Watched(symbol=symbol, price=at.price, rsi=at.last.rsi, signals=at.signals)  # type: ignore[typeddict-item]
+    return one, source, None

@@ -13,7 +13,7 @@ from quantdeck.dialects.chart import Manner, chart
 from quantdeck.servers.chart_signals.alerts import Alert, Subscribed, found, shown
 from quantdeck.servers.chart_signals.get_signals import Time
 from quantdeck.sources.alerts import Alerts
-from quantdeck.sources.candles.home import Collected
+from quantdeck.sources.candles import Candles
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class AlertList:
 
 @chart.tool()
 async def list_alerts(
-    candles: Collected,
+    candles: Candles,
     alerts: Alerts,
     now: Now,
     caller: Caller,

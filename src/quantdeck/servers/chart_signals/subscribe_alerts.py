@@ -25,14 +25,14 @@ from quantdeck.domain.crossings import RULES
 from quantdeck.servers.chart_signals.alerts import Condition, Subscribed, rules_of_all, shown
 from quantdeck.servers.chart_signals.closed import closed_bars, is_collected, unstored
 from quantdeck.sources.alerts import Alerts
-from quantdeck.sources.candles.home import Collected
+from quantdeck.sources.candles import Candles
 
 DAY_MS = 86_400_000
 
 
 @chart.tool(errors=(INVALID_SYMBOL, INVALID_TIMEFRAME), idempotent=True)
 async def subscribe_alerts(
-    candles: Collected,
+    candles: Candles,
     alerts: Alerts,
     now: Now,
     caller: Caller,

@@ -14,7 +14,7 @@ from quantdeck.domain.crossings import BARS_USED
 from quantdeck.servers.chart_signals.alerts import raised
 from quantdeck.servers.chart_signals.closed import closed_bars
 from quantdeck.sources.alerts import NEW_AT_ONCE, Alerts, Subscription, uri_of
-from quantdeck.sources.candles.home import Collected
+from quantdeck.sources.candles import Candles
 
 __all__ = ["watch"]
 
@@ -53,13 +53,13 @@ async def watch(app: Any) -> None:
 
 
 async def _bars(app: Any, symbol: str, timeframe: str) -> tuple[Bars, str]:
-    candles: Collected = app.runtime.source(Collected)
+    candles: Candles = app.runtime.source(Candles)
     now: Now = app.runtime.clock.now()
     bars, source = await closed_bars(candles, symbol, timeframe, now, BARS_USED + NEW_AT_ONCE)
     return (bars if await _is_whole(candles, symbol, timeframe, bars, now) else bars[:-1]), source
 
 
-async def _is_whole(candles: Collected, symbol: str, timeframe: str, bars: Bars, now: Now) -> bool:
+async def _is_whole(candles: Candles, symbol: str, timeframe: str, bars: Bars, now: Now) -> bool:
     """Whether the newest bar has all of its minutes: its time is over a little before the last of them is stored."""
     if not len(bars):
         return True

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from quantdeck.core.clock import Now
 from quantdeck.core.contract import Source
@@ -59,8 +59,6 @@ class Candles(Source):
     """See the module. Symbols are in canonical spelling; bars ascend in time."""
 
     port = "candles"
-    prefers: ClassVar[str] = ""
-    """The adapter for who asks for this class where no setting names one; else it is the usual."""
 
     @classmethod
     def from_call(cls, call: Call) -> Self:

@@ -37,11 +37,14 @@ class Filled(Candles):
     """See the port. A symbol is read from one place; a series that had not begun by then in the store is lacking."""
 
     def __init__(self, store: Candles, vendor: Candles, call: Call | None = None) -> None:
-        self.source = store.source
         self.journal = store.journal
         self.store, self.vendor = store, vendor
         self._call = call
         self._told: dict[str, None] = {}
+
+    @property
+    def source(self) -> str:  # type: ignore[override]  # the store's, which may change
+        return self.store.source
 
     def _for_call(self, call: Call) -> Self:
         return type(self)(self.store, self.vendor, call)
@@ -114,8 +117,8 @@ class Filled(Candles):
                 raise
             found = None
         chosen = self.store if found is not None or not is_sold_there(symbol) else self.vendor
-        self._told.setdefault(chosen.source)
         if self._call is not None:
+            self._told.setdefault((await chosen.store_of(symbol, as_of=as_of)).source)
             self._call.source = ",".join(self._told)
         return chosen, found
 

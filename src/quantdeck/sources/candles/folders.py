@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import random
 import time
@@ -81,6 +80,11 @@ async def writing(root: Path) -> AsyncIterator[None]:
 
 
 def _taken(descriptor: int) -> bool:
+    """Windows has no such locks: there one process writes."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,14 +1,18 @@
 """What the home has of bars: its Parquet files, as a collector leaves them, and beside them what was imported.
 
-A symbol that has files is read from these, any other from `market.db`. A new series is written to files.
+A symbol that has files is read from these, any other from `market.db`. A series that is there is written where it is; a
+new one to `market.db`, or with `home:files` to files.
 """
 # ruff: noqa: SLF001 - stores of its own kind
 
 from __future__ import annotations
 
+import os
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from quantdeck.connections.databases import Databases
+from quantdeck.connections.databases import MARKET, Databases
 from quantdeck.core.clock import Now
 from quantdeck.core.errors import NotConfigured
 from quantdeck.domain.candles import Bars
@@ -16,49 +20,69 @@ from quantdeck.domain.timeframes import Timeframe
 from quantdeck.settings import MisconfiguredError, Settings
 from quantdeck.sources.candles import Candles, Series, Storage, embedded, parquet
 
-__all__ = ["Collected", "Home", "connect"]
+if TYPE_CHECKING:
+    from quantdeck.core.call import Call
+
+__all__ = ["Home", "connect"]
+
+FILES = "files"
+"""What the URL says after its colon, where new series are to be files."""
 
 
-class Collected(Candles):
-    """Bars as tools ask for them that want what was collected: where no setting says otherwise, these."""
+class Home(Candles):
+    """See the port and the module. `asked`, which the views of a call have, are the stores that were read for it."""
 
-    prefers = "home"
-
-
-class Home(Collected):
-    """See the port and the module."""
-
-    source = parquet.SOURCE
-
-    def __init__(self, files: parquet.ParquetCandles, rows: embedded.Embedded, home: Path) -> None:
+    def __init__(
+        self,
+        files: parquet.ParquetCandles,
+        rows: embedded.Embedded,
+        home: Path,
+        *,
+        new_are_files: bool = False,
+        call: Call | None = None,
+    ) -> None:
         self._files, self._rows, self._home = files, rows, home
+        self._file_of_rows = f"{home}/{MARKET}.db"
+        self._new_are_files = new_are_files
+        self._call = call
+        self._asked: dict[str, None] = {}
+
+    @property
+    def source(self) -> str:  # type: ignore[override]  # of two, the one that there is
+        """The store that has bars; where both have, the files', and where none has, as the chart spec says."""
+        is_rows = self._has_rows() and not self._files.is_there()
+        return self._rows.source if is_rows else self._files.source
+
+    def _for_call(self, call: Call) -> Home:
+        return Home(self._files, self._rows, self._home, new_are_files=self._new_are_files, call=call)
 
     async def ping(self) -> None:
-        """Return if either is there."""
-        try:
+        """Return if each that there is answers; what reads files is asked for where there are any."""
+        if self._has_rows():
+            await self._rows.ping()
+        elif not self._files.is_there():
+            raise self._nothing()
+        if await self._files.symbols_filed():
             await self._files.ping()
-        except NotConfigured:
-            await self._asked_rows()
 
     async def close(self) -> None:
         await self._files.close()
         await self._rows.close()
 
+    def snapshot(self) -> AbstractAsyncContextManager[None]:
+        return self._rows.snapshot() if self._has_rows() else super().snapshot()
+
     async def store_of(self, symbol: str, *, as_of: Now) -> Candles:
         return await self._store_of(symbol)
 
     async def _store_of(self, symbol: str) -> Candles:
-        try:
-            if await self._files.has(symbol):
-                return self._files
-        except NotConfigured:
-            await self._asked_rows()
-            return self._rows
-        try:
-            await self._rows.ping()
-        except NotConfigured:
-            return self._files
-        return self._rows
+        if await self._files.has(symbol):
+            return self._read(self._files)
+        if self._has_rows():
+            return self._read(self._rows)
+        if self._files.is_there():
+            return self._read(self._files)
+        raise self._nothing()
 
     async def storage(self, *, as_of: Now) -> Storage:
         files, rows = [await store.storage(as_of=as_of) for store in (self._files, self._rows)]
@@ -70,17 +94,19 @@ class Home(Collected):
         await self._rows.forget(symbol)
 
     async def _all(self) -> list[Series]:
-        try:
-            files = await self._files._all()
-        except NotConfigured:
-            await self._asked_rows()
-            return await self._rows._all()
-        try:
-            rows = await self._rows._all()
-        except NotConfigured:
-            return files
-        filed = {series.symbol for series in files}
-        return files + [series for series in rows if series.symbol not in filed]
+        there = [
+            store
+            for store, is_there in ((self._files, self._files.is_there()), (self._rows, self._has_rows()))
+            if is_there
+        ]
+        if not there:
+            raise self._nothing()
+        found: dict[str, Series] = {}
+        for store in there:
+            for series in await store._all():
+                self._read(store)
+                found.setdefault(series.symbol, series)
+        return list(found.values())
 
     async def _series(self, symbol: str) -> Series | None:
         return await (await self._store_of(symbol))._series(symbol)
@@ -98,24 +124,31 @@ class Home(Collected):
         return await self._of(series)._counted(series, timeframe, end_s)
 
     async def write(self, symbol: str, base: Timeframe, bars: Bars) -> int:
-        try:
-            store = await self._store_of(symbol)
-            there = await store._series(symbol)
-        except NotConfigured:
-            there = None
-        return await (self._files if there is None else store).write(symbol, base, bars)
+        return await (await self._home_of(symbol)).write(symbol, base, bars)
+
+    async def _home_of(self, symbol: str) -> Candles:
+        """Where a series is, or is to be."""
+        if await self._files.has(symbol):
+            return self._files
+        if self._new_are_files and not (self._has_rows() and await self._rows._series(symbol)):
+            return self._files
+        return self._rows
 
     async def _write(self, symbol: str, base: Timeframe, bars: Bars) -> None:
-        await self._files._write(symbol, base, bars)
+        await (await self._home_of(symbol))._write(symbol, base, bars)
 
     def _of(self, series: Series) -> Candles:
         return self._rows if isinstance(series, embedded.Held) else self._files
 
-    async def _asked_rows(self) -> None:
-        try:
-            await self._rows.ping()
-        except NotConfigured as error:
-            raise self._nothing() from error
+    def _read(self, store: Candles) -> Candles:
+        """Have the answer name the store that it is of."""
+        if self._call is not None and store.source not in self._asked:
+            self._asked[store.source] = None
+            self._call.source = ",".join(self._asked)
+        return store
+
+    def _has_rows(self) -> bool:
+        return os.path.exists(self._file_of_rows)  # noqa: PTH110 - each read of a bar does this
 
     def _nothing(self) -> NotConfigured:
         return NotConfigured(
@@ -129,7 +162,12 @@ class Home(Collected):
 
 def connect(url: str, settings: Settings, databases: Databases) -> Home:
     """The adapter; nothing is opened yet."""
-    if url.partition(":")[2]:
-        raise MisconfiguredError("QUANTDECK_CANDLES says more than home, which is the folder data and market.db there")
+    said = url.partition(":")[2]
+    if said not in ("", FILES):
+        raise MisconfiguredError(
+            "QUANTDECK_CANDLES says more than home, which is the folder data and market.db there; it may say "
+            "home:files, for new series to be files"
+        )
     files = parquet.connect("parquet:", settings, databases)
-    return Home(files, embedded.connect("embedded", settings, databases), settings.home_path)
+    rows = embedded.connect("embedded", settings, databases)
+    return Home(files, rows, settings.home_path, new_are_files=said == FILES)

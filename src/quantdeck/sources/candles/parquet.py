@@ -61,9 +61,18 @@ class ParquetCandles(Candles):
     async def close(self) -> None:
         await asyncio.to_thread(self._shelf.close)
 
+    def is_there(self) -> bool:
+        """Whether there is the folder."""
+        with self._shelf.told():
+            return self.root.is_dir()
+
     async def has(self, symbol: str) -> bool:
         """Whether there are files of a symbol."""
-        return symbol in await self._shelf.listed()
+        return self.is_there() and symbol in await self._shelf.listed()
+
+    async def symbols_filed(self) -> list[str]:
+        """Symbols that there are files of, whatever is in these."""
+        return list(await self._shelf.listed()) if self.is_there() else []
 
     async def storage(self, *, as_of: Now) -> Storage:
         """The files of all months that had begun by then."""
