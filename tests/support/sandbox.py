@@ -28,19 +28,28 @@ _OFTEN = 4
 """Mostly the next analysis is the next case, which has its own idea of what is right; so often it is a plain one."""
 
 
+_OF_A_DATABASE = ("postgres", "pg_ctl", "influxd")
+
+
 async def nobody(method: str, arguments: list[Any]) -> bytes:
     """Answers any call by saying what was asked."""
     return orjson.dumps({"method": method, "arguments": arguments})
 
 
 def descendants() -> set[int]:
-    """All processes below this one, those that have ended and not been waited for included."""
+    """All processes below this one, those that have ended and not been waited for included.
+
+    Not those of a test's database, which come and go as they like.
+    """
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            name, _, told = (folder / "stat").read_text().partition("(")[2].rpartition(")")
         except OSError:
             continue
+        if name in _OF_A_DATABASE:
+            continue
+        parent = int(told.split()[1])
         children.setdefault(parent, []).append(int(folder.name))
     found, looked = set[int](), [os.getpid()]
     while looked:

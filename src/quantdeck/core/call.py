@@ -267,10 +267,10 @@ def handle(contract: Contract) -> Wrapper:
 STAGES: Sequence[Stage] = (observe, contain_errors, deadline, authorize, limit_rate, validate, run_once, cache, handle)
 
 
-def chain(contract: Contract, stages: Sequence[Stage] = STAGES) -> Callable[[Call], Awaitable[Answer | RpcFailure]]:
-    """All stages of one contract, composed once."""
+def chain(contract: Contract, stages: Sequence[Stage] = ()) -> Callable[[Call], Awaitable[Answer | RpcFailure]]:
+    """All stages of one contract, or those that are said, composed once."""
     proceed: Any = None  # the last stage answers
-    for stage in reversed(stages):
+    for stage in reversed(stages or STAGES):
         if (wrapper := stage(contract)) is not None:
             proceed = partial(wrapper, proceed)
     return proceed  # type: ignore[no-any-return]

@@ -70,10 +70,11 @@ async def test_who_stops_waiting_leaves_nothing():
 
 
 async def test_spares_are_ready_and_none_is_used_twice():
+    before = descendants()
     async with looked_after(spares=2) as looked:
         workers = looked.workers
         await workers.keep_warm()
-        ready = descendants()
+        ready = descendants() - before
         assert len(ready) == 2
         used = set()
 
@@ -88,9 +89,10 @@ async def test_spares_are_ready_and_none_is_used_twice():
 
 
 async def test_a_spare_that_has_died_is_nobodys():
+    before = descendants()
     async with looked_after(spares=1) as looked:
         await looked.workers.keep_warm()
-        (dead,) = descendants()
+        (dead,) = descendants() - before
         os.kill(dead, signal.SIGKILL)
         with suppress(ChildProcessError):  # somebody has heard of its end already
             await asyncio.to_thread(os.waitid, os.P_PID, dead, os.WEXITED | os.WNOWAIT)
