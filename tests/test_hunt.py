@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -75,8 +76,10 @@ def told(tmp_path_factory):
     printed = folder / "printed"
     with printed.open("w") as file:  # and not to us: the hunt that we are in would find it all
         subprocess.run(command, cwd=ROOT, stdout=file, env={**os.environ, "COLUMNS": "200"}, check=False, timeout=50)
-    lines = [line.split(" ", 2) for line in printed.read_text().splitlines() if line.startswith(("PASSED", "FAILED"))]
-    return {line[1].rpartition("::")[2]: (line[0], "".join(line[2:])) for line in lines}
+    # A process that says something late may have begun a line that pytest goes on with.
+    summary = printed.read_text().rpartition("short test summary info")[2]
+    found = re.findall(r"(PASSED|FAILED) \S+::(\w+)(.*)", summary)
+    return {name: (outcome, said.removeprefix(" ")) for outcome, name, said in found}
 
 
 @pytest.mark.parametrize("leak", [name for name in LEAKS if name != "assertion"])

@@ -62,9 +62,12 @@ class Candles(Source):
 
     @classmethod
     def from_call(cls, call: Call) -> Self:
-        """The store; or a view of it for this call, whose answer names the one of several that was asked."""
+        """The store; or a view of it for this call, whose answer names the one of several that was asked.
+
+        That is where the answer is of bars first of all; a backtest's names who ran it.
+        """
         opened = super().from_call(call)
-        view = getattr(opened, "_for_call", None)
+        view = getattr(opened, "_for_call", None) if call.contract.sources[0] is cls else None
         return opened if view is None else view(call)
 
     async def symbols(self, *, as_of: Now) -> list[str]:
