@@ -11,8 +11,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from uuid import uuid4
 import httpx2
 
 from tests.support import debian
+from tests.support.killable import Killable
 from tests.support.ports import free_port
 from tests.support.services import missing
 
@@ -50,7 +49,7 @@ bind-address = "127.0.0.1:{backup}"
 """
 
 
-class InfluxServer:
+class InfluxServer(Killable):
     """A server on loopback. With `guarded`, only its user may ask."""
 
     user, password = "someone", "p@ss/word"
@@ -83,25 +82,6 @@ class InfluxServer:
             time.sleep(0.01)
         if self._guarded:
             self.ask(f"CREATE USER {self.user} WITH PASSWORD '{self.password}' WITH ALL PRIVILEGES")
-
-    def stop(self) -> None:
-        """As a crash would: nobody is waited for."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        self.stop()
-        try:
-            yield
-        finally:
-            self.start()
-
-    def remove(self) -> None:
-        self.stop()
-        shutil.rmtree(self._folder)
 
     def new_bucket(self) -> str:
         """The name of an empty database."""

@@ -20,6 +20,7 @@ from typing import Any
 from uuid import uuid4
 
 from quantdeck.settings import Nats as Settings
+from tests.support.killable import Killable
 from tests.support.ports import free_port
 from tests.support.services import missing
 
@@ -28,7 +29,7 @@ __all__ = ["NatsServer", "available", "named", "own_server"]
 READY_S = 20
 
 
-class NatsServer:
+class NatsServer(Killable):
     """A server on loopback. What its streams hold is on disk, and there again after a stop and a start."""
 
     def __init__(self, program: str, *more: str) -> None:
@@ -58,25 +59,6 @@ class NatsServer:
                 return wire.recv(5) == b"INFO "
         except OSError:
             return False
-
-    def stop(self) -> None:
-        """As a crash would: nobody is waited for."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        self.stop()
-        try:
-            yield
-        finally:
-            self.start()
-
-    def remove(self) -> None:
-        self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 @cache

@@ -20,6 +20,7 @@ from typing import Any
 from uuid import uuid4
 
 from quantdeck.settings import Redis as Settings
+from tests.support.killable import Killable
 from tests.support.ports import free_port
 from tests.support.services import missing
 
@@ -28,7 +29,7 @@ __all__ = ["RedisServer", "available", "keyed", "own_server"]
 READY_S = 20
 
 
-class RedisServer:
+class RedisServer(Killable):
     """A server on loopback, which forgets everything when it is stopped unless it is `durable`."""
 
     def __init__(self, program: Path, *, durable: bool = False, cluster: bool = False, password: str = "") -> None:
@@ -67,25 +68,6 @@ class RedisServer:
             if time.monotonic() > until:
                 raise RuntimeError("Redis does not start")
             time.sleep(0.005)
-
-    def stop(self) -> None:
-        """As a crash would: nobody is waited for."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
-        self.stop()
-        try:
-            yield
-        finally:
-            self.start()
-
-    def remove(self) -> None:
-        self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def ask(self, *command: str) -> bytes:
         """The first line of an answer, past our own code and the driver; nothing where nobody answers."""
